@@ -19,8 +19,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kdump.codes import Codes, KdumpError, OnError
 from kdump.log import files, tiers
-from kdump.log.listing import ListingEntry
-from kdump.log.named import STDIN, is_stream_mode
+from kdump.log.named import STDIN, ListingEntry, is_stream_mode
 from kdump.log.named import is_named as was_named
 from kdump.log.names import (
     CLUSTER_METADATA,

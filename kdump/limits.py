@@ -22,9 +22,9 @@ DEFAULTS: Final[Mapping[str, int]] = {
 }
 """By kind.
 
-Findings about the bytes of one log. Records that add something to the image of a metadata log. Records of that image
-that are compared with those of its snapshots. Groups of figures that are not those of files or of contents. Sessions of
-a snapshot of another world, and the rules of its ACLs.
+Findings about the bytes of one log. Records that add something to the image of a metadata log, and records of a batch
+there. Records of that image that are compared with those of its snapshots. Groups of figures that are not those of
+files or of contents. Sessions of a snapshot of another world, and the rules of its ACLs.
 """
 
 _given: dict[str, int] = {}

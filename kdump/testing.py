@@ -10,7 +10,7 @@ import json
 import os
 import struct
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, TypeAlias
 from kdump.codes import Codes
 from kdump.convert.conversion import Conversion
 from kdump.convert.jsonlog import JsonLog
+from kdump.convert.offsetmap import OffsetMap
 from kdump.convert.run import Outputs
 from kdump.convert.segment import SegmentJob, convert_segment
 from kdump.format import control
@@ -25,7 +26,7 @@ from kdump.format.batch import CODEC_NAMES, MAGIC
 from kdump.library.records import LogRecord
 from kdump.log.names import Kind
 from kdump.log.source import MemorySource, Source
-from kdump.rows.schema import snake_case
+from kdump.rows.columns import snake_case
 from kdump.system.files import discard
 
 GivenRecord: TypeAlias = "LogRecord | Mapping[str, Any] | tuple[bytes | str | None, bytes | str | None]"
@@ -166,7 +167,7 @@ class _RowsJob(SegmentJob):
     from_json: bool = True
     rows: list[dict[str, Any]] | None = None
 
-    def open(self, note: Callable[[int, int], None] = lambda number, count: None) -> Source:
+    def open(self, offsets: OffsetMap) -> Source:
         """See SegmentJob."""
         lines = "".join(json.dumps(row, default=_as_json) + "\n" for row in self.rows or ())
         return JsonLog(MemorySource(self.source, lines.encode()))

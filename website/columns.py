@@ -8,7 +8,7 @@ from typing import Final
 
 from kdump.kafka07 import rows as rows07
 from kdump.rows import filetables, tables
-from kdump.rows.schema import FILE, Column, ColumnType, Table
+from kdump.rows.columns import FILE, Column, ColumnType, Table
 from kdump.zookeeper import dump as zookeeperdump
 
 URI: Final = "reference/columns.md"

@@ -27,7 +27,6 @@ from kdump.codes import Finding, OnError, Severity
 from kdump.inputs import Input, PartitionChoice, inputs_of
 from kdump.log import tiers
 from kdump.log.metering import metered
-from kdump.system.priority import be_idle
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -69,6 +68,8 @@ class Run(Generic[A]):
     def _read_gently(self, given: ReadingArguments) -> None:
         """Keep to ``--rate`` and ``--idle``, and show the progress, until the command ends."""
         if given.idle:
+            from kdump.system.processes import be_idle
+
             try:
                 be_idle()
             except OSError as error:
@@ -153,15 +154,13 @@ class Command(Helping):
 
     Args:
         arguments: the class of its options.
-        most_used: the options that ``-h`` shows; none: all.
+        most_used: the options that ``-h`` shows, with blanks between them; none: all.
     """
 
-    def __init__(
-        self, name: str, arguments: type[CommonArguments], most_used: tuple[str, ...] = (), **attributes: Any
-    ) -> None:
+    def __init__(self, name: str, arguments: type[CommonArguments], most_used: str, **attributes: Any) -> None:
         super().__init__(name, params=arguments.parameters(), context_settings=_WIDTH, **attributes)
         self.arguments = arguments
-        self.most_used = most_used
+        self.most_used = most_used.split()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does; an unknown option is answered with what works."""
@@ -206,13 +205,13 @@ def group_of(given: click.Parameter) -> OptionGroup:
 
 
 def command(
-    arguments: type[A], *, most_used: tuple[str, ...] = (), examples: str = "", kind: type[Command] = Command
+    arguments: type[A], *, most_used: str = "", examples: str, kind: type[Command] = Command
 ) -> Callable[[Callable[[Run[A]], None]], Command]:
     """Make a command of a function, under its name. Its docstring is the beginning of the help.
 
     Args:
         arguments: the class of its options.
-        most_used: the options that ``-h`` shows; none: all.
+        most_used: the options that ``-h`` shows, with blanks between them; none: all.
         examples: lines at the end of the help.
         kind: another kind of command.
     """
@@ -226,7 +225,7 @@ def command(
             run.console.close()
             return run.status.code
 
-        epilog = f"\b\nExamples:\n{examples}" if examples else None
+        epilog = f"\b\nExamples:\n{examples}"
         return kind(function.__name__, arguments, most_used, callback=call, help=function.__doc__, epilog=epilog)
 
     return made

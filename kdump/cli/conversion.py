@@ -1,8 +1,13 @@
-"""What becomes of logs that ``kdump convert`` and ``kdump restore`` write anew."""
+"""What ``kdump convert`` and ``kdump restore`` share: what becomes of logs that they write anew, and their end."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
 
 import click
 
@@ -14,6 +19,8 @@ from kdump.format.batch import CODEC_NAMES
 from kdump.inputs import Input
 from kdump.reading.selection import Range
 from kdump.wire.compression import LEVELS
+
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 def conversion_of(given: ConversionArguments, sources: Sequence[Input], console: Console) -> Conversion:
@@ -39,3 +46,30 @@ def check_level(given: ConversionArguments) -> None:
     lowest, highest = LEVELS[CODEC_NAMES.index(given.codec)]
     if not lowest <= given.level <= highest:
         raise click.UsageError(f"--level {given.level}: {given.codec} has levels {lowest} to {highest}")
+
+
+@contextmanager
+def unwound() -> Iterator[None]:
+    """SIGTERM and SIGHUP unwind this context, as an interrupt does, and then end the process.
+
+    An ignored signal (``nohup``) stays ignored. For the main thread only.
+    """
+    caught: list[int] = []
+
+    def unwind(number: int, frame: FrameType | None) -> None:
+        # A second signal must not stop the cleaning up.
+        for each in taken:
+            signal.signal(each, signal.SIG_IGN)
+        caught.append(number)
+        raise KeyboardInterrupt
+
+    taken = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, unwind)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+        if caught:
+            os.kill(os.getpid(), caught[0])

@@ -10,10 +10,9 @@ from typing import Final
 import click
 
 from kdump.cli.command import Run, command
-from kdump.cli.conversion import check_level, conversion_of
+from kdump.cli.conversion import check_level, conversion_of, unwound
 from kdump.cli.engine import Engine, choose_engine
 from kdump.cli.options.convert import CONVERSIONS, TO_STDOUT, ConvertArguments
-from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, Codes, Finding, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.convert.export import ExportJob, export_text
@@ -31,9 +30,9 @@ from kdump.convert.segment import SegmentResult
 from kdump.inputs import input_of
 from kdump.log.context import FileContext
 from kdump.payloads.choice import DecoderChoice
+from kdump.rows.columns import Table
 from kdump.rows.filetables import CONVERTED, LOSS, MARKER
 from kdump.rows.scalarlines import json_line
-from kdump.rows.schema import Table
 from kdump.system.blocks import escaped
 from kdump.verify.report import finding_json
 from kdump.worlds import world_of_store
@@ -45,18 +44,7 @@ _WHAT_HELPS: Final = (
 
 @command(
     ConvertArguments,
-    most_used=(
-        "-o",
-        "--to-magic",
-        "--codec",
-        "--to",
-        "--from",
-        "--offset",
-        "--time",
-        "--overwrite",
-        "--skip-damaged",
-        "-j",
-    ),
+    most_used="-o --to-magic --codec --to --from --offset --time --overwrite --skip-damaged -j",
     examples="""\
   kdump convert X.log -o old/ --to-magic 1           as an old consumer would get it
   kdump convert orders-0 -o archive --codec zstd     recompress a partition

@@ -35,7 +35,7 @@ _FEWEST_PATHS: Final = 2
 
 @command(
     DiffArguments,
-    most_used=("--topic", "--content", "--records", "--strict", "--output", "-j"),
+    most_used="--topic --content --records --strict --output -j",
     examples="""\
   kdump diff orders-0 backup/orders-0              two copies of a partition
   kdump diff /data/kafka /backup/kafka             all partitions of two log directories

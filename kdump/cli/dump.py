@@ -16,10 +16,10 @@ from kdump.cli.coordinatorkey import PartitionFinder, coordinated
 from kdump.cli.engine import choose_engine
 from kdump.cli.java_options import JavaOptionsCommand, asked_dialect, decoder
 from kdump.cli.options.dump import DumpArguments
-from kdump.codes import KdumpError
+from kdump.codes import KdumpError, ignore_error
 from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.run import DumpRun
-from kdump.dump.targets import Target, bytes_of, listed_targets, target_by_java_name, targets_of
+from kdump.dump.targets import Target, bytes_of, followed, listed_targets, target_by_java_name, targets_of
 from kdump.dump.text.dialect import NEWEST_DIALECT, Dialect, TooNewError
 from kdump.dump.text.options import MAX_BYTES, MAX_MESSAGE_SIZE, TextOptions
 from kdump.dump.text.output import text_output
@@ -45,21 +45,8 @@ _COUNT_ONLY = 1 << 62
     DumpArguments,
     kind=JavaOptionsCommand,
     most_used=(
-        "--topic",
-        "--print-data-log",
-        "--output",
-        "--fields",
-        "--decode",
-        "--schemas",
-        "--offset",
-        "--time",
-        "--key",
-        "--value",
-        "-n",
-        "--tail",
-        "-f",
-        "--resync",
-        "--explain",
+        "--topic --print-data-log --output --fields --decode --schemas --offset --time --key --value -n "
+        "--tail -f --resync --explain"
     ),
     examples="""\
   kdump dump 00000000000000000000.log                  the batches of one segment
@@ -161,8 +148,6 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
         if given.files is not None:
             _dump_names(run, given, dump_one)
         elif follow:
-            from kdump.dump.follow import followed
-
             try:
                 for target in followed(given.inputs[0], partial(_before_wait, console)):
                     dump_one(target)
@@ -183,7 +168,7 @@ def _dump_here(options: DumpOptions, given: DumpArguments, console: Console, wri
     if given.tail is not None:
         # Rows are counted first, which bounds the memory for any rows and any format.
         counted = RowBudget(skip=_COUNT_ONLY)
-        execute(lambda text: None, Reporter(lambda error: None, lambda line: None), counted)
+        execute(lambda text: None, Reporter(ignore_error, lambda line: None), counted)
         # No end is set: after the last row there may be damage.
         budget = RowBudget(max(0, counted.seen - given.tail), _COUNT_ONLY)
     if given.files is not None:

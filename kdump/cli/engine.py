@@ -132,7 +132,7 @@ def _choice(given: EngineArguments, inputs: Sequence[Input], only_here: str | No
     if _held_directories(found.path for found in inputs):
         # The broker's requests need the other cores, and the disk.
         return False, 1, "a broker runs here"
-    from kdump.system.cores import usable_cores
+    from kdump.system.processes import usable_cores
 
     cores = 1 if prints else usable_cores()
     if not may_be_spark or size < LEAST_FOR_SPARK:

@@ -11,10 +11,8 @@ from kdump.codes import INPUT_CODES, KdumpError
 from kdump.dump.output import DumpOptions
 from kdump.dump.text.options import TextOptions
 from kdump.kafka07.framedump import FrameRun
-from kdump.log.context import FileContext
 from kdump.log.files import strip_credentials
 from kdump.reading.selection import RowBudget
-from kdump.rows.printers import Lines
 from kdump.rows.tables import BATCH
 from kdump.worlds import WORLDS
 
@@ -27,10 +25,7 @@ def dump_frames(run: Run[DumpArguments], options: DumpOptions, text: TextOptions
     given, console, status = run.given, run.console, run.status
     table = BATCH if text is not None else view_options.table(given, options.view.selection)
     fields = None if text is not None else view_options.fields(given, table)
-
-    def lines(context: FileContext) -> Lines:
-        return view_options.lines(given, fields, width=console.width, color=console.color)(context)
-
+    lines = view_options.lines(given, fields, width=console.width, color=console.color)
     frames = FrameRun(
         given.frame or "",
         console.out.write,

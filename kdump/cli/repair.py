@@ -83,7 +83,7 @@ _MARKERS: Final = {
 
 @command(
     RepairArguments,
-    most_used=("--topic", "-o", "--in-place", "--undo", "--like-broker", "--salvage", "--indexes", "--from"),
+    most_used="--topic -o --in-place --undo --like-broker --salvage --indexes --from",
     examples="""\
   kdump repair orders-0                             what could be done, and what it would cost
   kdump repair 00000000000000000000.log -o fixed    a repaired copy, cut as a broker would cut it""",

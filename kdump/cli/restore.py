@@ -10,10 +10,9 @@ from dataclasses import replace
 import click
 
 from kdump.cli.command import Run, command
-from kdump.cli.conversion import check_level, conversion_of
+from kdump.cli.conversion import check_level, conversion_of, unwound
 from kdump.cli.exit_status import RunStatus
 from kdump.cli.options.restore import RestoreArguments
-from kdump.cli.signals import unwound
 from kdump.codes import INPUT_CODES, REFUSALS, Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.checkpoint import is_topic_id
@@ -58,17 +57,8 @@ def is_converted(conversion: Conversion) -> bool:
 @command(
     RestoreArguments,
     most_used=(
-        "-o",
-        "--topic",
-        "--partition",
-        "--topic-id",
-        "--metadata",
-        "--from-log-dir",
-        "--open-transactions",
-        "--forget-producers",
-        "--link",
-        "--overwrite",
-        "--output",
+        "-o --topic --partition --topic-id --metadata --from-log-dir --open-transactions --forget-producers "
+        "--link --overwrite --output"
     ),
     examples="""\
   kdump restore /backup/kafka                       what is left, and how to bring it back

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kdump.cli.options.stats import StatsArguments
     from kdump.payloads.choice import DecoderChoice
     from kdump.rows.arrowparts import Reshape
-    from kdump.rows.schema import Row
+    from kdump.rows.columns import Row
     from kdump.verify.partitionentries import Partition, PartitionEntries
 
 
@@ -79,7 +79,7 @@ def show_schemas(run: Run[StateArguments], logs: PartitionEntries, offset: int |
     ``offset``: the last one that counts; None: all do, or a time says so.
     """
     from kdump.cli.staterows import show_rows
-    from kdump.schemas import commands, rows
+    from kdump.schemas import rows
     from kdump.schemas.registry import registry_of
     from kdump.schemas.topic import schema_records
 
@@ -99,7 +99,7 @@ def show_schemas(run: Run[StateArguments], logs: PartitionEntries, offset: int |
             run.console.note(f"{partition.name}: {unread} that no registry can read")
         match given.output:
             case "commands":
-                run.write_all(f"{line}\n" for line in commands.registry_commands(registry))
+                run.write_all(f"{line}\n" for line in rows.registry_commands(registry))
             case "records":
                 run.write_rows(rows.registry_records(registry))
             case _:
@@ -145,8 +145,8 @@ def show_usage(run: Run[StatsArguments]) -> None:
 
 def show_ways_back(run: Run[RestoreArguments]) -> None:
     """Say what brings back the schemas that are left: the topic itself, or calls of an empty registry."""
-    from kdump.schemas.commands import registry_commands
     from kdump.schemas.registry import registry_of
+    from kdump.schemas.rows import registry_commands
     from kdump.schemas.topic import schema_records
     from kdump.verify.partitionentries import PartitionEntries
 

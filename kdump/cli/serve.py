@@ -19,7 +19,7 @@ _MOST_PASSWORD: Final = 1 << 16
 
 @command(
     ServeArguments,
-    most_used=("--listen", "--ready-file", "--until", "--until-offset", "--group-offsets", "--topic", "--report"),
+    most_used="--listen --ready-file --until --until-offset --group-offsets --topic --report",
     examples="""\
   kdump serve /var/lib/kafka                  a dead broker's log directory on 127.0.0.1:9092
   kdump serve orders-0 --listen 127.0.0.1:0 --ready-file at.txt

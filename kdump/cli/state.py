@@ -18,7 +18,7 @@ from kdump.inputs import fits
 from kdump.kafka.image.copies import by_cluster, find_copies
 from kdump.kafka.image.replay import StatePoint
 from kdump.payloads.choice import DecoderChoice
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.state.changes import NO_CHANGE, write_changes
 from kdump.state.metadatarows import StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
@@ -27,7 +27,7 @@ from kdump.verify.metadatalog import replay_findings
 
 @command(
     StateArguments,
-    most_used=("--topic", "--at", "--at-offset", "--between", "--history", "--broker", "--output"),
+    most_used="--topic --at --at-offset --between --history --broker --output",
     examples="""\
   kdump state __cluster_metadata-0              what the cluster knows
   kdump state --at -1h __consumer_offsets-*     what was committed an hour ago

@@ -9,8 +9,8 @@ from kdump.cli.exit_status import RunStatus
 from kdump.cli.options.state import StateArguments
 from kdump.cli.options.stats import StatsArguments
 from kdump.codes import KdumpError
+from kdump.rows.columns import Row
 from kdump.rows.scalarlines import csv_line
-from kdump.rows.schema import Row
 
 
 def show_rows(run: Run[StateArguments] | Run[StatsArguments], kind: str, rows: Collection[Row]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @command(
     StatsArguments,
-    most_used=("--topic", "--by", "--quick", "--what-if", "--offsets-for", "--output", "--html", "-j"),
+    most_used="--topic --by --quick --what-if --offsets-for --output --html -j",
     examples="""\
   kdump stats orders-0                          a page about a partition
   kdump stats --by topic /var/lib/kafka         the topics of a log directory

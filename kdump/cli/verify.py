@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @command(
     VerifyArguments,
-    most_used=("--topic", "--quick", "--startup", "--strict", "--output", "--manifest", "-j"),
+    most_used="--topic --quick --startup --strict --output --manifest -j",
     examples="""\
   kdump verify /var/lib/kafka                   every partition of a log directory
   kdump verify --quick orders-0                 framing and checksums only

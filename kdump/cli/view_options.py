@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,12 +14,11 @@ from kdump.cli.options.dump import DumpArguments
 from kdump.codes import KdumpError
 from kdump.payloads.choice import DecoderChoice
 from kdump.reading.selection import Range, Selection
-from kdump.rows.schema import Column, ColumnType, Table
+from kdump.rows.columns import Column, ColumnType, Table
 from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
 
 if TYPE_CHECKING:
-    from kdump.log.context import FileContext
-    from kdump.rows.printers import Lines
+    from kdump.rows.printers import LinesOf
 
 
 def selection(given: DumpArguments) -> Selection:
@@ -103,9 +101,7 @@ def fields_of(given: DumpArguments, what: str, *tables: Table) -> tuple[str, ...
     return fields(given, Table(what, tuple(Column(name, ColumnType.TEXT) for name in columns)))
 
 
-def lines(
-    given: DumpArguments, chosen: tuple[str, ...] | None, *, width: int, color: bool
-) -> Callable[[FileContext], Lines]:
+def lines(given: DumpArguments, chosen: tuple[str, ...] | None, *, width: int, color: bool) -> LinesOf:
     """Makes the writer of a file's rows."""
     from kdump.rows.formatted import FormatLines
     from kdump.rows.humantable import HumanTable

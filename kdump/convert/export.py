@@ -25,10 +25,10 @@ from kdump.reading.printing import Emit, Printer, RowsT, RowT
 from kdump.reading.selection import Selection
 from kdump.reading.transactionreader import TransactionReader
 from kdump.reading.view import ViewOptions
+from kdump.rows.columns import Table
 from kdump.rows.logs import table_of, view_of
 from kdump.rows.printers import Decoding, RowLines, RowPrinter
 from kdump.rows.scalarlines import Output
-from kdump.rows.schema import Table
 from kdump.rows.tables import RECORD, RECORD_DECODED
 from kdump.system.blocks import BlockWriter
 from kdump.system.files import NewFile, status_of
@@ -62,7 +62,7 @@ class ExportJob:
     """By the name of the source."""
     decoding: DecoderChoice = field(default_factory=DecoderChoice)
     reshape: Reshape | None = None
-    """Of Parquet: makes other columns; see ``rows.parquet``."""
+    """Of Parquet: makes other columns; see ``rows.tablefiles``."""
 
     @property
     def table(self) -> Table:
@@ -202,10 +202,10 @@ def _to_text(
 
 def _to_parquet(job: ExportJob, path: str, result: SegmentResult, followed: TransactionReader) -> None:
     from kdump.rows.arrow import ArrowPrinter
-    from kdump.rows.parquet import ParquetRecords, row_schema
+    from kdump.rows.tablefiles import ParquetRecords, export_schema
 
     undecoded = _Undecoded()
-    schema = row_schema(job.table)
+    schema = export_schema(job.table)
     with open_source(job.source) as source, ParquetRecords(path, schema, job.reshape) as records:
         outcomes = _outcomes(job, source, followed)
         printer = ArrowPrinter(

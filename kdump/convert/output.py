@@ -22,7 +22,7 @@ from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.failures import KafkaFailureError
 from kdump.kafka.markers import InvalidRecordError
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE, IndexBuilder, SegmentIndexes
+from kdump.kafka.segmentindexes import IndexBuilder, SegmentIndexes
 from kdump.log.names import Kind
 from kdump.system.blocks import BlockWriter
 from kdump.system.files import NewFile, Staged, discard
@@ -164,7 +164,7 @@ class _OutputSegment:
     def __init__(self, path: str, base_offset: int, like: os.stat_result | None) -> None:
         self.file = NewFile(path, like)
         self._like = like
-        self.indexes = IndexBuilder(base_offset, interval=DEFAULT_INDEX_INTERVAL, size=DEFAULT_INDEX_SIZE, keep=True)
+        self.indexes = IndexBuilder(base_offset)
         self._base_offset = base_offset
         self._writer = BlockWriter(self.file.descriptor, at_once=False, escapes=False)
         self._size = 0
@@ -202,11 +202,9 @@ class _OutputSegment:
         """The log and its index files, staged."""
         self._writer.flush()
         self.indexes.finish()
-        contents = self.indexes.contents()
-        assert contents is not None
         log = self.file.finish()
         # The log gets its name last, so that there is never a log without its indexes.
-        staged = [*_stage_indexes(self.file.path, contents, self._like), log]
+        staged = [*_stage_indexes(self.file.path, self.indexes.contents(), self._like), log]
         return WrittenSegment(self.file.path, self._base_offset, self._size, self._entries), staged
 
 

@@ -6,7 +6,7 @@ The written files are staged; the caller publishes or discards them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -47,9 +47,7 @@ class WorldConversion(Protocol):
 
     LONGER: int
 
-    def encoded(
-        self, path: str, first: int, *, magic: int, limit: int, note: Callable[[int, int], None]
-    ) -> WorldEntries:
+    def encoded(self, path: str, first: int, *, magic: int, limit: int, offsets: OffsetMap) -> WorldEntries:
         """A log as entries.
 
         Args:
@@ -57,7 +55,7 @@ class WorldConversion(Protocol):
             first: the number of its first message.
             magic: of the entries, 0 or 1.
             limit: most bytes to which one entry may decompress.
-            note: takes the position of each entry, and the number of the first message in it; at the end those that
+            offsets: takes the position of each entry, and the number of the first message in it; at the end those that
                 come next.
 
         Raises:
@@ -99,12 +97,12 @@ class SegmentJob:
     new_name: tuple[str, int] | None = None
     like: os.stat_result | None = None
 
-    def open(self, note: Callable[[int, int], None] = lambda position, number: None) -> Source:
-        """The log; for ``note`` see ``WorldConversion``. Raises as ``open_source``."""
+    def open(self, offsets: OffsetMap) -> Source:
+        """The log; for ``offsets`` see ``WorldConversion``. Raises as ``open_source``."""
         if self.world is not None:
             magic = 1 if self.conversion.to_magic == 1 else 0
             encoded = conversion_of(self.world).encoded
-            return encoded(self.source, self.first, magic=magic, limit=self.conversion.limit, note=note)
+            return encoded(self.source, self.first, magic=magic, limit=self.conversion.limit, offsets=offsets)
         if not self.from_json:
             return open_source(self.source)
         from kdump.convert.jsonlog import JsonLog
@@ -201,7 +199,7 @@ def convert_segment(job: SegmentJob, followed: TransactionReader | None = None) 
     """
     result = SegmentResult(job.source)
     followed = followed or TransactionReader()
-    with result.noting_errors(job.target), _offset_map(job) as offsets, job.open(offsets.note) as source:
+    with result.noting_errors(job.target), _offset_map(job) as offsets, job.open(offsets) as source:
         conversion = result.up_to_open(job.conversion, followed)
         reader = job.reader(source, conversion)
         part = _part(job, source, conversion, followed)
@@ -248,7 +246,7 @@ def count_records(job: SegmentJob, followed: TransactionReader) -> int:
     """
     # No compression, as the result is thrown away.
     conversion = replace(job.conversion, to_magic=None, codec=compression.NONE, level=None)
-    with job.open() as source:
+    with job.open(OffsetMap(None, None)) as source:
         conversion = SegmentResult(job.source).up_to_open(conversion, followed)
         converter = Converter(job.reader(source, conversion), conversion, _outcomes(job, source, followed))
         for _ in converter.entries():

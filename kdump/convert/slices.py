@@ -39,7 +39,7 @@ from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.reading.masks import within
 from kdump.reading.outcomes import ABORTED
 from kdump.reading.transactionreader import TransactionReader
-from kdump.reading.transactions import AbortedRanges, marked_outcome
+from kdump.reading.transactions import AbortedRanges, indexed_aborts, marked_outcome
 from kdump.verify.validentries import read_batch
 
 
@@ -154,7 +154,7 @@ class SliceTransactions:
         """The transaction index of the segment; empty if it cannot be read."""
         aborted = AbortedRanges()
         if self._reader is not None:
-            aborted.read(self._path)
+            aborted.add(indexed_aborts(self._path))
         return aborted
 
     @cached_property

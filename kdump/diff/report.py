@@ -17,8 +17,8 @@ from kdump.diff.run import PartitionReport
 from kdump.diff.shown import RecordDifference
 from kdump.kafka.image.partitions import NO_LEADER
 from kdump.log.names import partition_of_file
+from kdump.rows.columns import Row
 from kdump.rows.scalarlines import json_text, plain
-from kdump.rows.schema import Row
 from kdump.system.blocks import escaped
 from kdump.verify.report import SEVERITY_STYLES
 

@@ -211,7 +211,7 @@ def read_table(segments: Iterable[TableSegment], *, headers_only: bool = False) 
             continue
         next_base = known[number + 1].base_offset if number + 1 < len(known) else None
         with segment.open() as source:
-            for finding in _read_segment(reading, source, number, NextSegment((), next_base)):
+            for finding in _read_segment(reading, source, number, NextSegment(next_base)):
                 lost_from = segment.base_offset if finding.first_offset is None else finding.first_offset
                 reading.damage.append(_located(finding, segment.path, lost_from))
     rows = np.concatenate([np.empty(0, row_dtype()), *reading.parts])

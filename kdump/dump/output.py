@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
-from kdump.codes import DamageError, Finding, KdumpError
+from kdump.codes import DamageError, Finding
 from kdump.dump.targets import Target
 from kdump.log.walk import Chunk
 from kdump.payloads.choice import DecoderChoice
+from kdump.payloads.decoded import Undecoded
 from kdump.reading.printing import OffsetObserver, Printer, RowsT, RowT
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
@@ -19,8 +20,6 @@ from kdump.reading.view import ViewOptions
 if TYPE_CHECKING:
     from kdump.reading.outcomes import Outcomes
 
-Undecoded: TypeAlias = Callable[[int, KdumpError], None]
-"""Takes the offset of a record whose key or value does not decode, and the reason."""
 OutputMaker: TypeAlias = (
     "Callable[[DumpOptions, Callable[[Any], None], Reporter, RowBudget, bool], DumpOutput[Any, Any]]"
 )
@@ -99,7 +98,6 @@ class DumpOutput(ABC, Generic[RowT, RowsT]):
     def small_file(self, target: Target) -> None:
         """Show a file that holds no batches. KdumpError when it cannot be read, DamageError when it is damaged."""
 
-    @abstractmethod
     def begin_log(self, target: Target) -> None:
         """Show what comes before the rows of a log. KdumpError when the name of the file does not tell it."""
 
@@ -120,7 +118,6 @@ class DumpOutput(ABC, Generic[RowT, RowsT]):
         """Takes the offsets of the records that ``printer`` prints."""
         return None
 
-    @abstractmethod
     def begin_entries(self, chunk: Chunk | None) -> None:
         """The first chunk of a log; None: the log was read and has no entries. It may be called again."""
 
@@ -128,7 +125,6 @@ class DumpOutput(ABC, Generic[RowT, RowsT]):
         """The rows of a log are those of its records."""
         return self.options.view.with_records
 
-    @abstractmethod
     def end_entries(self, target: Target, end: int) -> None:
         """A log was read up to its end; ``end`` is where its last whole entry ends."""
 
@@ -140,7 +136,6 @@ class DumpOutput(ABC, Generic[RowT, RowsT]):
         """Show in the words of the format what ended the file. False: the run reports it in its own words."""
         return False
 
-    @abstractmethod
     def end(self, target: Target) -> None:
         """The file is over, whatever happened."""
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
-from kdump.codes import Codes, DamageError, Finding, KdumpError
-from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
+from kdump.codes import Codes, Finding, KdumpError
+from kdump.dump.output import DumpOutput, OutputMaker
 from kdump.dump.targets import Target
 from kdump.log.context import FileContext
-from kdump.log.walk import Chunk
-from kdump.payloads.decoded import PayloadError, RecordDecoder
+from kdump.payloads.decoded import PayloadError, RecordDecoder, Undecoded
 from kdump.reading.printing import Printer, RowsT, RowT
+from kdump.rows.columns import Row, Table
 from kdump.rows.logs import table_of
-from kdump.rows.schema import Row, Table
+from kdump.rows.scalar import OnUndecoded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ class PrinterMaker(Protocol[RowT, RowsT]):
         target: Target,
         outcomes: Outcomes,
         decoder: RecordDecoder | None,
-        on_undecoded: Callable[[Row, PayloadError], None],
+        on_undecoded: OnUndecoded,
     ) -> Printer[RowT, RowsT]:
         """Args: the log, the outcomes of its transactions, its decoder, and who takes what does not decode."""
 
@@ -66,9 +66,6 @@ class PrintedOutput(DumpOutput[RowT, RowsT], Generic[RowT, RowsT]):
         """See DumpOutput; only logs have such rows."""
         raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "not a log: only JSON lines, CSV and tables show its rows")
 
-    def begin_log(self, target: Target) -> None:
-        """See DumpOutput: rows have no headings."""
-
     def printer(self, target: Target, outcomes: Outcomes, undecoded: Undecoded) -> Printer[RowT, RowsT]:
         """See DumpOutput."""
 
@@ -78,26 +75,9 @@ class PrintedOutput(DumpOutput[RowT, RowsT], Generic[RowT, RowsT]):
 
         return self._make_printer(target, outcomes, self.options.decoding.decoder(target.topic), report)
 
-    def begin_entries(self, chunk: Chunk | None) -> None:
-        """See DumpOutput: rows have no headings."""
-
-    def end_entries(self, target: Target, end: int) -> None:
-        """See DumpOutput: nothing comes after the rows."""
-
     def skipped(self, finding: Finding) -> None:
         """See DumpOutput."""
         self._on_finding(replace(finding, path=self._path))
-
-    def shows_damage(self, target: Target, error: DamageError) -> bool:
-        """See DumpOutput."""
-        return False
-
-    def end(self, target: Target) -> None:
-        """See DumpOutput."""
-
-    def finish(self) -> Iterator[str]:
-        """See DumpOutput."""
-        return iter(())
 
 
 def arrow_printer(
@@ -116,7 +96,7 @@ def arrow_printer(
         target: Target,
         outcomes: Outcomes,
         decoder: RecordDecoder | None,
-        on_undecoded: Callable[[Row, PayloadError], None],
+        on_undecoded: OnUndecoded,
     ) -> ArrowPrinter:
         printer = ArrowPrinter(
             table_of(target.world, table),

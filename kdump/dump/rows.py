@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
-from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
+from kdump.dump.output import DumpOutput, OutputMaker
 from kdump.dump.targets import Target
 from kdump.format.checkpoint import PARTITION_METADATA
 from kdump.format.index import parse_offset_index, parse_time_index, parse_txn_index, used_entries
@@ -16,17 +16,16 @@ from kdump.format.snapshot import parse_snapshot
 from kdump.log.context import FileContext
 from kdump.log.names import Kind
 from kdump.log.opening import read_whole
-from kdump.log.walk import Chunk
 from kdump.reading.printing import TextBytes
+from kdump.rows.columns import Row, Table
 from kdump.rows.filetables import INDEX, PRODUCER, TIME_INDEX, TXN_INDEX, text_file_rows
 from kdump.rows.logs import table_of
-from kdump.rows.printers import Decoding, Lines, RowPrinter
-from kdump.rows.schema import Row, Table
+from kdump.rows.printers import Decoding, Lines, LinesOf, RowPrinter
 from kdump.rows.tables import BATCH
 
 if TYPE_CHECKING:
     from kdump.kafka.image.names import TopicNames
-    from kdump.payloads.decoded import RecordDecoder
+    from kdump.payloads.decoded import RecordDecoder, Undecoded
     from kdump.reading.outcomes import Outcomes
 
 
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 class RowOptions:
     """Which rows are shown, and how they are written."""
 
-    lines: Callable[[FileContext], Lines]
-    """Makes the writer of a file's rows."""
+    lines: LinesOf
     table: Table = BATCH
     """Of logs: BATCH, RECORD, RECORD_DECODED or RECORD_METADATA."""
     fields: tuple[str, ...] | None = None
@@ -111,12 +109,6 @@ class RowOutput(DumpOutput[str, TextBytes]):
         from kdump.kafka.image.names import NamingDecoder
 
         return NamingDecoder(decoder, names, target.path)
-
-    def begin_entries(self, chunk: Chunk | None) -> None:
-        """See DumpOutput: rows have no headings."""
-
-    def end_entries(self, target: Target, end: int) -> None:
-        """See DumpOutput: nothing comes after the rows."""
 
     def skipped(self, finding: Finding) -> None:
         """See DumpOutput."""

@@ -5,6 +5,7 @@ Source: docs/contract.md#11-paths, docs/spec/dump-output.md#3-per-file-dispatch.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,23 +18,17 @@ from kdump.inputs import (
     PathDirectory,
     Stream,
     TextFile,
+    file_by_name,
     topic_of,
 )
 from kdump.log import files
 from kdump.log.growing import GrowingFile
 from kdump.log.names import Kind, is_uri, last_name
 from kdump.log.opening import open_source
+from kdump.log.partition import segments_after
 from kdump.log.source import Source
 from kdump.payloads.java import normalize_path, parse_long
 from kdump.worlds import World
-
-
-@dataclass(frozen=True, slots=True)
-class Follow:
-    """The log is read as it grows, until ``is_over``. ``on_wait``: see GrowingFile."""
-
-    is_over: Callable[[], bool]
-    on_wait: Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +38,8 @@ class Target:
     ``kind``: None for a text file, one of ``names.TEXT_FILES``. ``base_offset``: None where the name has none.
     ``unnamed``: a stream, whose first batch tells the base offset. ``may_be_missing``: the Java tool takes a missing
     transaction index for an empty one. ``is_listed``: the file was found in a directory, not named, so it is no error
-    when it is deleted before it is read. ``world``: whose log it is; None: a file of today.
+    when it is deleted before it is read. ``on_wait``: the log is read as it grows, until it has a successor; see
+    GrowingFile. ``world``: whose log it is; None: a file of today.
     """
 
     path: str
@@ -52,14 +48,14 @@ class Target:
     unnamed: bool = False
     may_be_missing: bool = False
     is_listed: bool = False
-    follow: Follow | None = None
+    on_wait: Callable[[str], None] | None = None
     world: World | None = None
 
     def open(self) -> Source:
         """The file, read-only. Raises as ``open_source``."""
-        if self.follow is None:
+        if self.on_wait is None:
             return open_source(self.path)
-        return GrowingFile(self.path, self.follow.is_over, self.follow.on_wait)
+        return GrowingFile(self.path, lambda: bool(segments_after(self.path)), self.on_wait)
 
     @property
     def is_log(self) -> bool:
@@ -105,6 +101,58 @@ def targets_of(inputs: Iterable[Input], on_error: OnError, *, all_files: bool = 
             if error.code is Codes.NOT_A_SEGMENT_FILE:
                 error.message = "not a segment file by its name (a stream can be read with -)"
             on_error(error)
+
+
+def followed(found: Input, on_wait: Callable[[str], None]) -> Iterator[Target]:
+    """The segments of ``found``, a log or a partition directory. The newest is read as it grows.
+
+    When a segment is rolled, the next one follows. It ends only where the newest segment cannot be read any more.
+
+    Raises:
+        KdumpError: there is no such segment or partition, or ``found`` is a log directory or another kind of file.
+    """
+    for segment, is_newest in _growing(found):
+        log = None if isinstance(found, Stream) else file_by_name(segment)
+        if log is None or log.kind not in (Kind.LOG, Kind.WORLD_LOG):
+            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "only a log or a partition can be followed", path=segment)
+        target = target_of(log)
+        # One more may have been made since they were listed.
+        if is_newest and not segments_after(segment):
+            target = replace(target, on_wait=on_wait)
+        yield target
+
+
+def _growing(found: Input) -> Iterator[tuple[str, bool]]:
+    """The segments that are there, then those that are made while the newest one is read; each with whether it is that.
+
+    The directory is not listed for each of them.
+    """
+    path = found.path
+    if not files.exists(path):
+        raise KdumpError(Codes.MISSING, "no such file or directory", path=path)
+    if not isinstance(found, PathDirectory):
+        pending = [path]
+    else:
+        errors: list[KdumpError] = []
+        pending = []
+        of_worlds: dict[World, list[str]] = {}
+        for log in found.files(errors.append):
+            (pending if log.world is None else of_worlds.setdefault(log.world, [])).append(log.path)
+        if errors:
+            raise errors[0]
+        world, others = next(iter(of_worlds.items()), (None, []))
+        if pending and world is not None:
+            message = f"has logs of {world.title} and of today: name the one to follow"
+            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, message, path=path)
+        pending = pending or others
+        if len({os.path.dirname(segment) for segment in pending}) > 1:
+            raise KdumpError(Codes.NOT_A_SEGMENT_FILE, "a log directory: one partition can be followed", path=path)
+    while pending:
+        *others, newest = pending
+        for segment in others:
+            yield segment, False
+        yield newest, True
+        pending = segments_after(newest)
 
 
 def listed_targets(inputs: Iterable[Input], *, all_files: bool) -> list[Target | KdumpError]:

@@ -35,7 +35,7 @@ class PieceKind(IntEnum):
     NOTE = 3
     """A line for standard error."""
     END = 4
-    """A FileEnd, packed."""
+    """The dump of a file is over. Packed: whether it is damaged, and unreadable, and the ReadLog, if it is a log."""
 
 
 class DumpPiece(NamedTuple):
@@ -48,15 +48,7 @@ class DumpPiece(NamedTuple):
 _BEGIN: Final = DumpPiece(PieceKind.BEGIN, b"")
 
 
-class FileEnd(NamedTuple):
-    """How the dump of a file ended. ``damaged``, ``unreadable``: for the exit status."""
-
-    damaged: bool
-    unreadable: bool
-    read: ReadLog | None
-
-
-_PACKED: Final = PlainData((FileEnd, ReadLog))
+_PACKED: Final = PlainData((ReadLog,))
 
 
 def plan_dump(
@@ -134,7 +126,7 @@ class FileDump:
             yield from self._taken()
         self._flush()
         yield from self._taken()
-        yield DumpPiece(PieceKind.END, _PACKED.pack(FileEnd(run.damaged, run.unreadable, run.read)))
+        yield DumpPiece(PieceKind.END, _PACKED.pack((run.damaged, run.unreadable, run.read)))
 
     def _emit(self, text: TextBytes) -> None:
         if len(text) < _FEW_BYTES:
@@ -197,8 +189,8 @@ class CollectedRun:
                     self._notes.add(line)
                     self._run.reporter.complain(line)
             case PieceKind.END:
-                end = _PACKED.unpack(bytes(piece.data))
-                self._run.damaged |= end.damaged
-                self._run.unreadable |= end.unreadable
-                if end.read is not None:
-                    self._run.sum_up(self._target.path, end.read)
+                damaged, unreadable, read = _PACKED.unpack(bytes(piece.data))
+                self._run.damaged |= damaged
+                self._run.unreadable |= unreadable
+                if read is not None:
+                    self._run.sum_up(self._target.path, read)

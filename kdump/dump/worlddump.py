@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from kdump.codes import OnError
-from kdump.log.context import FileContext
 from kdump.reading.printing import Emit
 from kdump.reading.selection import RowBudget
-from kdump.rows.printers import Lines
-from kdump.rows.schema import Table
+from kdump.rows.columns import Table
+from kdump.rows.printers import LinesOf
 
 
 class WorldPathDump(Protocol):
@@ -27,7 +25,7 @@ class WorldDump(Protocol):
 
     def begin_dump(
         self,
-        lines: Callable[[FileContext], Lines] | None,
+        lines: LinesOf | None,
         emit: Emit,
         *,
         budget: RowBudget,

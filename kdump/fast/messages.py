@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from kdump.fast.ragged import windows
 from kdump.fast.varints import read_varints
-from kdump.format.message import Layout, Member
-from kdump.format.messagereader import FIXED_SIZES, LONGEST_STRING, UUID_SIZE
+from kdump.format.messagereader import FIXED_SIZES, LONGEST_STRING, UUID_SIZE, Layout, Member
 
 NULL: Final = -1
 _INTEGERS: Final = {"int8": ">i1", "int16": ">i2", "int32": ">i4", "int64": ">i8", "uint16": ">u2", "uint32": ">u4"}

@@ -63,13 +63,6 @@ class EpochEntry(NamedTuple):
     start_offset: int
 
 
-class PartitionMetadata(NamedTuple):
-    """partition.metadata: the 22-character id of the partition's topic."""
-
-    version: int
-    topic_id: str
-
-
 class MetaProperties(NamedTuple):
     """meta.properties; None for a member that it does not have. ``node_id`` is ``broker.id`` in version 0."""
 
@@ -77,15 +70,6 @@ class MetaProperties(NamedTuple):
     cluster_id: str | None
     node_id: int | None
     directory_id: str | None
-
-
-class QuorumState(NamedTuple):
-    """quorum-state of a KRaft log: who leads, and for whom this node voted (-1: for none)."""
-
-    data_version: int
-    leader_id: int
-    leader_epoch: int
-    voted_id: int
 
 
 _Entry = TypeVar("_Entry", CheckpointEntry, EpochEntry)
@@ -173,8 +157,8 @@ def leader_epoch_entries(data: bytes) -> Iterator[EpochEntry]:
     return _checkpoint_entries(data, entry)
 
 
-def parse_partition_metadata(data: bytes) -> PartitionMetadata:
-    """The two lines of partition.metadata."""
+def parse_topic_id(data: bytes) -> str:
+    """The 22-character id of the topic in partition.metadata."""
     fields = {name: (position, value) for position, name, value in _metadata_lines(data)}
     for name in ("version", "topic_id"):
         if name not in fields:
@@ -185,7 +169,7 @@ def parse_partition_metadata(data: bytes) -> PartitionMetadata:
     position, topic_id = fields["topic_id"]
     if not is_topic_id(topic_id):
         raise _malformed(f"{topic_id!r} is no topic id", position)
-    return PartitionMetadata(version, topic_id)
+    return topic_id
 
 
 def write_partition_metadata(topic_id: str) -> bytes:
@@ -197,7 +181,7 @@ def partition_metadata_members(data: bytes) -> Iterator[tuple[str, object]]:
     """(name, value) of each line of partition.metadata. DamageError comes after the lines before the damage."""
     for _, name, value in _metadata_lines(data):
         yield name, value
-    parse_partition_metadata(data)
+    parse_topic_id(data)
 
 
 def _metadata_lines(data: bytes) -> Iterator[tuple[int, str, str]]:
@@ -244,8 +228,8 @@ def clean_shutdown_members(data: bytes) -> Iterator[tuple[str, object]]:
     parse_clean_shutdown(data)
 
 
-def parse_quorum_state(data: bytes) -> QuorumState:
-    """The JSON object of quorum-state. Members that QuorumState does not have are ignored."""
+def parse_quorum_state(data: bytes) -> tuple[int, int]:
+    """(leader id, leader epoch) of quorum-state, a JSON object; the id is -1 without a leader."""
     members = _json_object(data)
     numbers = []
     for name in ("data_version", "leaderId", "leaderEpoch", "votedId"):
@@ -255,7 +239,8 @@ def parse_quorum_state(data: bytes) -> QuorumState:
         numbers.append(number)
     if numbers[0] not in {0, 1}:
         raise _malformed(f"unknown data_version {numbers[0]}", 0)
-    return QuorumState(*numbers)
+    _, leader_id, leader_epoch, _ = numbers
+    return leader_id, leader_epoch
 
 
 def parse_clean_shutdown(data: bytes) -> int | None:

@@ -21,12 +21,12 @@ from kdump.format.messagereader import (
     FIXED_SIZES,
     HEAD_TYPES,
     MOST_ELEMENTS,
-    FieldKind,
+    Layout,
+    Member,
     Step,
     StructReader,
     UnreadableError,
     Value,
-    WholeReader,
     array_step,
     begin_message,
     fixed_step,
@@ -107,8 +107,7 @@ class Schema:
         if version not in self._layouts:
             known = min(max(version, self.versions.low), self.versions.high)
             refused = version if version > known else None
-            how = Flexibility(known in self.flexible, self.checks_tag_counts)
-            self._layouts[version] = Layout.of(self.fields, known, how, refused)
+            self._layouts[version] = _layout(self, self.fields, known, refused)
         return self._layouts[version]
 
     @cached_property
@@ -200,75 +199,40 @@ def default_of(type_name: str, text: Any, fields: tuple[Field, ...]) -> Value:
     return {field.name: field.default for field in fields}
 
 
-class Member(NamedTuple):
-    """A field in one version.
+def _layout(schema: Schema, fields: tuple[Field, ...], version: int, refused: int | None) -> Layout:
+    """``refused``: the version that structs inside the message refuse to read; None: they refuse none."""
+    is_flexible = version in schema.flexible
+    members = tuple(_member(schema, field, version, refused) for field in fields if version in field.versions)
+    # A tag that only other versions have is known, and an error here.
+    tagged = {
+        field.tag: refusal(f"Tag {field.tag} is not valid for version {version}")
+        for field in fields
+        if field.tag is not None
+    }
+    tagged |= {member.tag: _step(member, is_flexible) for member in members if member.tag is not None}
+    defaults = {field.name: field.default for field in fields}
+    untagged = [member for member in members if member.tag is None]
+    head = list(takewhile(lambda member: member.type in HEAD_TYPES and not member.is_array, untagged))
 
-    ``type`` is that of the field, or of the elements of an array; ``layout`` that of a struct.
-    """
+    def reader(some: list[Member]) -> StructReader:
+        steps = tuple(_steps(some, is_flexible))
+        return struct_reader(
+            defaults, steps, tagged if is_flexible else None, checks_tag_counts=schema.checks_tag_counts
+        )
 
-    name: str
-    type: str
-    is_array: bool
-    is_nullable: bool
-    tag: int | None
-    """None: it is not tagged in this version."""
-    default: Value
-    layout: Layout | None
-
-
-class Flexibility(NamedTuple):
-    """Whether a version has tagged fields, and whether their number is checked, see ``Schema``."""
-
-    is_flexible: bool
-    checks_tag_counts: bool
-
-
-class Layout(NamedTuple):
-    """A message, or a struct in it, in one version."""
-
-    is_flexible: bool
-    members: tuple[Member, ...]
-    """In the order of the schema, which is the order of the printed text."""
-    read: StructReader
-    """How it is read: all fields, those that this version does not have with their defaults."""
-    read_whole: WholeReader
-    """How bytes are read that hold nothing else."""
-
-    @classmethod
-    def of(cls, fields: tuple[Field, ...], version: int, how: Flexibility, refused: int | None) -> Layout:
-        """``refused``: the version that structs inside the message refuse to read; None: they refuse none."""
-        is_flexible = how.is_flexible
-        members = tuple(_member(field, version, how, refused) for field in fields if version in field.versions)
-        # A tag that only other versions have is known, and an error here.
-        tagged = {
-            field.tag: refusal(f"Tag {field.tag} is not valid for version {version}")
-            for field in fields
-            if field.tag is not None
-        }
-        tagged |= {member.tag: _step(member, is_flexible) for member in members if member.tag is not None}
-        defaults = {field.name: field.default for field in fields}
-        untagged = [member for member in members if member.tag is None]
-        head = list(takewhile(lambda member: member.type in HEAD_TYPES and not member.is_array, untagged))
-
-        def reader(some: list[Member]) -> StructReader:
-            steps = tuple(_steps(some, is_flexible))
-            return struct_reader(
-                defaults, steps, tagged if is_flexible else None, checks_tag_counts=how.checks_tag_counts
-            )
-
-        rest = whole_reader([(member.name, member.type) for member in head], reader(untagged[len(head) :]))
-        return cls(is_flexible, members, reader(untagged), rest)
+    rest = whole_reader([(member.name, member.type) for member in head], reader(untagged[len(head) :]))
+    return Layout(is_flexible, members, reader(untagged), rest)
 
 
-def _member(field: Field, version: int, how: Flexibility, refused: int | None) -> Member:
+def _member(schema: Schema, field: Field, version: int, refused: int | None) -> Member:
     type_name = field.type.removeprefix("[]")
     layout = None
     if field.fields:
-        layout = Layout.of(field.fields, version, how, refused)
+        layout = _layout(schema, field.fields, version, refused)
         if refused is not None:
             cause = f"Can't read version {refused} of {type_name}"
             read = struct_reader({}, (refusal(cause),), None)
-            layout = Layout(how.is_flexible, (), read, whole_reader([], read))
+            layout = Layout(layout.is_flexible, (), read, whole_reader([], read))
     return Member(
         field.name,
         type_name,
@@ -298,11 +262,7 @@ def read_message(schema: Schema, version: int, cursor: Cursor, most_elements: in
 
 def _step(member: Member, is_flexible: bool) -> Step:
     """How a member is read."""
-    layout = member.layout
-    kind = FieldKind(
-        member.name, member.type, member.is_nullable, member.tag is not None, None if layout is None else layout.read
-    )
-    return array_step(kind, is_flexible) if member.is_array else value_step(kind, is_flexible)
+    return array_step(member, is_flexible) if member.is_array else value_step(member, is_flexible)
 
 
 def _steps(members: Iterable[Member], is_flexible: bool) -> Iterator[Step]:

@@ -83,14 +83,32 @@ def begin_message(most_elements: int = MOST_ELEMENTS) -> None:
     _elements_left.count = most_elements
 
 
-class FieldKind(NamedTuple):
-    """A field in one version. ``type``: its own, or that of the elements of an array; ``struct``: reads its fields."""
+class Member(NamedTuple):
+    """A field in one version.
+
+    ``type`` is that of the field, or of the elements of an array; ``layout`` that of a struct.
+    """
 
     name: str
     type: str
+    is_array: bool
     is_nullable: bool
-    is_tagged: bool
-    struct: StructReader | None
+    tag: int | None
+    """None: it is not tagged in this version."""
+    default: Value
+    layout: Layout | None
+
+
+class Layout(NamedTuple):
+    """A message, or a struct in it, in one version."""
+
+    is_flexible: bool
+    members: tuple[Member, ...]
+    """In the order of the schema, which is the order of the printed text."""
+    read: StructReader
+    """How it is read: all fields, those that this version does not have with their defaults."""
+    read_whole: WholeReader
+    """How bytes are read that hold nothing else."""
 
 
 def struct_reader(
@@ -202,7 +220,7 @@ def fixed_step(fields: Sequence[tuple[str, str]]) -> Step:
     return step
 
 
-def value_step(field: FieldKind, is_flexible: bool) -> Step:
+def value_step(field: Member, is_flexible: bool) -> Step:
     """Reads one value."""
     name, read = field.name, _reader(field, field.name, is_flexible)
 
@@ -213,10 +231,10 @@ def value_step(field: FieldKind, is_flexible: bool) -> Step:
     return step
 
 
-def array_step(field: FieldKind, is_flexible: bool) -> Step:
+def array_step(field: Member, is_flexible: bool) -> Step:
     """Reads an array."""
     name = field.name
-    read_element = _reader(field._replace(is_nullable=False, is_tagged=False), f"{name} element", is_flexible)
+    read_element = _reader(field._replace(is_nullable=False, tag=None), f"{name} element", is_flexible)
     code, size = FIXED.get(field.type), FIXED_SIZES.get(field.type, 0)
 
     def step(data: Buffer, at: int, end: int, values: dict[str, Value]) -> int:
@@ -259,9 +277,10 @@ def uuid_text(data: bytes) -> str:
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _reader(field: FieldKind, name: str, is_flexible: bool) -> _Reader:
-    if field.struct is not None:
-        return _struct_or_null(field.struct, field.is_tagged) if field.is_nullable else field.struct
+def _reader(field: Member, name: str, is_flexible: bool) -> _Reader:
+    if field.layout is not None:
+        read = field.layout.read
+        return _struct_or_null(read, field.tag is not None) if field.is_nullable else read
     match field.type:
         case "string":
             return _string_reader(field, name, is_flexible)
@@ -287,7 +306,7 @@ def _struct_or_null(read_struct: StructReader, is_tagged: bool) -> _Reader:
     return read
 
 
-def _string_reader(field: FieldKind, name: str, is_flexible: bool) -> _Reader:
+def _string_reader(field: Member, name: str, is_flexible: bool) -> _Reader:
     def read(data: Buffer, at: int, end: int) -> tuple[Value, int]:
         size, at = _length(data, at, end, "string", is_flexible)
         if size < 0:
@@ -301,7 +320,7 @@ def _string_reader(field: FieldKind, name: str, is_flexible: bool) -> _Reader:
     return read
 
 
-def _bytes_reader(field: FieldKind, name: str, is_flexible: bool) -> _Reader:
+def _bytes_reader(field: Member, name: str, is_flexible: bool) -> _Reader:
     def read(data: Buffer, at: int, end: int) -> tuple[Value, int]:
         size, at = _length(data, at, end, "bytes", is_flexible)
         if size < 0:

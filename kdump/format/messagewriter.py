@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from kdump.format.message import Layout, Member, Schema
-from kdump.format.messagereader import FIXED
+from kdump.format.message import Schema
+from kdump.format.messagereader import FIXED, Layout, Member
 from kdump.wire.checksum import Buffer
 from kdump.wire.varint import write_unsigned_varint
 

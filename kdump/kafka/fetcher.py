@@ -14,13 +14,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kdump.kafka.startup.textfiles import EpochCache
+
 FETCH_BYTES: Final = 1 << 20
 """replica.fetch.max.bytes."""
 _MOST_ROUNDS: Final = 100_000
 """A model that is wrong must end, too. Each round truncates, or takes a part of the leader's log."""
-
-Epochs = list[tuple[int, int]]
-"""(epoch, first offset) of each, both rising."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,52 +71,6 @@ class _AppendFailedError(Exception):
     def __init__(self, *, is_retried: bool) -> None:
         super().__init__()
         self.is_retried = is_retried
-
-
-class EpochCache:
-    """The leader epochs of a log.
-
-    Source: docs/spec/replicas.md#2-the-epoch-cache (LeaderEpochFileCache).
-    """
-
-    def __init__(self, entries: Sequence[tuple[int, int]]) -> None:
-        self.entries: Epochs = list(entries)
-
-    @property
-    def latest(self) -> int | None:
-        """The latest epoch; None without one."""
-        return self.entries[-1][0] if self.entries else None
-
-    def assign(self, epoch: int, start_offset: int) -> None:
-        """An epoch begins."""
-        if self.entries and epoch == self.entries[-1][0] and start_offset >= self.entries[-1][1]:
-            return
-        while self.entries and (self.entries[-1][0] >= epoch or self.entries[-1][1] >= start_offset):
-            self.entries.pop()
-        self.entries.append((epoch, start_offset))
-
-    def end_offset(self, epoch: int, log_end: int) -> tuple[int, int] | None:
-        """(the largest epoch up to this one, where it ends); None: not known."""
-        if not self.entries:
-            return None
-        if epoch == self.entries[-1][0]:
-            return epoch, log_end
-        number = bisect_right(self.entries, epoch, key=lambda entry: entry[0])
-        if number == len(self.entries):
-            return None
-        following = self.entries[number][1]
-        return (epoch, following) if number == 0 else (self.entries[number - 1][0], following)
-
-    def cut_end(self, offset: int) -> None:
-        """Forget those that begin at an offset or after."""
-        while self.entries and self.entries[-1][1] >= offset:
-            self.entries.pop()
-
-    def cut_start(self, offset: int) -> None:
-        """Of those that begin at an offset or before keep only the last, from there on."""
-        number = bisect_right(self.entries, offset, key=lambda entry: entry[1])
-        if number:
-            self.entries[:number] = [(self.entries[number - 1][0], offset)]
 
 
 class _Leader:
@@ -244,10 +197,10 @@ def follow(leader_log: ReplicaLog, follower_log: ReplicaLog) -> FollowerOutcome:
 def _replicate(leader: _Leader, follower: _Follower) -> bool:
     """Fetch until the leader has no more; False where that never comes."""
     offset, epoch = follower.log_end, follower.epochs.latest
-    if epoch is None:
+    if epoch < 0:
         offset = follower.high_watermark
         follower.truncate(offset)
-    seen: tuple[int, int | None, int, Epochs] | None = None
+    seen: tuple[int, int, int, list[tuple[int, int]]] | None = None
     for number in range(1, _MOST_ROUNDS + 1):
         state = offset, epoch, follower.log_start, follower.epochs.entries
         if state == seen:
@@ -255,9 +208,9 @@ def _replicate(leader: _Leader, follower: _Follower) -> bool:
         if number.bit_count() == 1:
             # Of all states only the one at the newest power of two is kept: what goes on for ever comes back to one.
             seen = *state[:-1], list(follower.epochs.entries)
-        diverging = None if epoch is None else leader.epochs.end_offset(epoch, leader.log_end)
-        is_out_of_range = offset < leader.log_start or (epoch is not None and diverging is None)
-        if diverging is not None and not is_out_of_range and (diverging[0] < (epoch or 0) or diverging[1] < offset):
+        diverging = None if epoch < 0 else leader.epochs.end_offset(epoch, leader.log_end)
+        is_out_of_range = offset < leader.log_start or (epoch >= 0 and diverging is None)
+        if diverging is not None and not is_out_of_range and (diverging[0] < epoch or diverging[1] < offset):
             offset = _truncation(follower, diverging)
             follower.truncate(offset)
             epoch = follower.epochs.latest
@@ -285,7 +238,7 @@ def _truncation(follower: _Follower, diverging: tuple[int, int]) -> int:
     return min(own[1], end, follower.log_end)
 
 
-def _after_out_of_range(leader: _Leader, follower: _Follower) -> tuple[int, int | None]:
+def _after_out_of_range(leader: _Leader, follower: _Follower) -> tuple[int, int]:
     """AbstractFetcherThread.fetchOffsetAndTruncate: the offset and the epoch to go on with."""
     if leader.log_end < follower.log_end:
         follower.truncate(leader.log_end)

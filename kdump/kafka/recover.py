@@ -28,7 +28,6 @@ from kdump.kafka.producers import ProducerStates
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE, IndexBuilder, SegmentIndexes
 from kdump.log.source import Source
 from kdump.log.walk import Chunk, Stop, Walk
-from kdump.reading.view import DecodePath
 
 
 class RecoveryOutcome(Enum):
@@ -91,7 +90,7 @@ class Recovery:
     """None unless bytes are cut."""
     failure: RecoveryFailure | None = None
     indexes: SegmentIndexes | None = None
-    """None when not asked for."""
+    """None where nobody needs them any more."""
 
     @property
     def bytes_cut(self) -> int:
@@ -116,8 +115,6 @@ def recover(
     index_interval_bytes: int = DEFAULT_INDEX_INTERVAL,
     index_size: int = DEFAULT_INDEX_SIZE,
     latest_leader_epoch: int = -1,
-    want_indexes: bool = True,
-    path: DecodePath = DecodePath.AUTO,
 ) -> Recovery:
     """What recovery would make of a log.
 
@@ -130,8 +127,6 @@ def recover(
         index_interval_bytes: the broker's index.interval.bytes.
         index_size: its segment.index.bytes.
         latest_leader_epoch: the last in the leader-epoch-checkpoint, -1 without one.
-        want_indexes: give the contents of the index files.
-        path: how batches are read; the result is the same.
 
     Raises:
         KdumpError: the log cannot be read.
@@ -142,9 +137,8 @@ def recover(
     recovery = SegmentRecovery(
         base_offset,
         producers,
-        IndexBuilder(base_offset, interval=index_interval_bytes, size=index_size, keep=want_indexes),
+        IndexBuilder(base_offset, interval=index_interval_bytes, size=index_size),
         latest_leader_epoch=latest_leader_epoch,
-        path=path,
     )
     walk = Walk(source)
     if recovery.open(source.size):
@@ -167,7 +161,6 @@ class SegmentRecovery:
         indexes: IndexBuilder,
         *,
         latest_leader_epoch: int = -1,
-        path: DecodePath = DecodePath.AUTO,
     ) -> None:
         self.base_offset = base_offset
         self.producers = producers
@@ -176,7 +169,6 @@ class SegmentRecovery:
         self.next_offset = base_offset
         self.leader_epochs: list[tuple[int, int]] = []
         self.latest_leader_epoch = latest_leader_epoch
-        self._path = path
         self._batches = 0
         self._size = 0
         self._cut: Cut | None = None
@@ -194,7 +186,8 @@ class SegmentRecovery:
     def take(self, chunk: Chunk) -> bool:
         """The next batches; False when recovery ended among them."""
         try:
-            if not (self._is_columnar(chunk) and self._take_columns(chunk)):
+            is_columnar = self._batches >= RECOVERED_BATCHES and len(chunk.starts) >= BATCHES_IN_CHUNK
+            if not (is_columnar and self._take_columns(chunk)):
                 for start, end in chunk.entries():
                     self._take_entry(chunk.data[start:end], chunk.position + start)
         except _InvalidBatchError as error:
@@ -257,11 +250,6 @@ class SegmentRecovery:
             if completed.is_aborted:
                 self.indexes.add_aborted(completed, self.producers.last_stable_offset(completed))
             self.producers.complete(completed)
-
-    def _is_columnar(self, chunk: Chunk) -> bool:
-        if self._path is DecodePath.AUTO:
-            return self._batches >= RECOVERED_BATCHES and len(chunk.starts) >= BATCHES_IN_CHUNK
-        return self._path is DecodePath.COLUMNAR
 
     def _take_columns(self, chunk: Chunk) -> bool:
         """Take many entries at once; False, with nothing changed, where one of them may fail."""

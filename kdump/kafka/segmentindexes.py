@@ -61,17 +61,17 @@ class IndexBuilder:
         base_offset: of the segment.
         interval: bytes of log between two entries (index.interval.bytes).
         size: most bytes of .index and .timeindex (segment.index.bytes).
-        keep: keep the entries; without it only the failures are found.
 
     ``max_timestamp`` is the largest so far, -1 without one.
     """
 
-    def __init__(self, base_offset: int, *, interval: int, size: int, keep: bool) -> None:
+    def __init__(
+        self, base_offset: int, *, interval: int = DEFAULT_INDEX_INTERVAL, size: int = DEFAULT_INDEX_SIZE
+    ) -> None:
         self._base_offset = base_offset
         self._interval = interval
         self._most_offset_entries = size // OFFSET_ENTRY_SIZE
         self._most_time_entries = size // TIME_ENTRY_SIZE - 1
-        self._keep = keep
         self.max_timestamp = NO_TIMESTAMP
         self._max_timestamp_offset = base_offset
         self._last_position = 0
@@ -82,10 +82,8 @@ class IndexBuilder:
         self._last_aborted: int | None = None
         self._index, self._time_index, self._txn_index = bytearray(), bytearray(), bytearray()
 
-    def contents(self) -> SegmentIndexes | None:
-        """The files so far, None when they are not kept."""
-        if not self._keep:
-            return None
+    def contents(self) -> SegmentIndexes:
+        """The files so far."""
         return SegmentIndexes(bytes(self._index), bytes(self._time_index), bytes(self._txn_index) or None)
 
     def add_batch(self, position: int, last_offset: int, max_timestamp: int) -> None:
@@ -155,8 +153,7 @@ class IndexBuilder:
         if plan.timestamps.size:
             self._time_count += plan.timestamps.size
             self._last_time = (int(plan.timestamps[-1]), int(plan.time_offsets[-1]))
-        if self._keep:
-            self._keep_entries(plan)
+        self._add_entries(plan)
 
     def add_aborted(self, completed: CompletedTxn, last_stable_offset: int) -> None:
         """Add an aborted transaction.
@@ -171,14 +168,9 @@ class IndexBuilder:
                 f"{self._last_aborted}",
             )
         self._last_aborted = completed.last_offset
-        if self._keep:
-            self._txn_index += TXN_ENTRY.pack(
-                _TXN_VERSION,
-                completed.producer_id,
-                completed.first_offset,
-                completed.last_offset,
-                last_stable_offset,
-            )
+        self._txn_index += TXN_ENTRY.pack(
+            _TXN_VERSION, completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset
+        )
 
     def finish(self) -> None:
         """Add the last time entry, for which there is always room. Raises KafkaFailureError INVALID_OFFSET."""
@@ -193,8 +185,7 @@ class IndexBuilder:
                 f"index entry {self._offset_count} would be for offset {last_offset}, the one before it is for "
                 f"{self._last_offset}",
             )
-        if self._keep:
-            self._index += OFFSET_ENTRY.pack(wrap_int64(last_offset - self._base_offset), position)
+        self._index += OFFSET_ENTRY.pack(wrap_int64(last_offset - self._base_offset), position)
         self._offset_count += 1
         self._last_offset = last_offset
 
@@ -207,12 +198,11 @@ class IndexBuilder:
                 f"{self._last_time[1]}",
             )
         if timestamp > self._last_time[0]:
-            if self._keep:
-                self._time_index += TIME_ENTRY.pack(timestamp, wrap_int64(offset - self._base_offset))
+            self._time_index += TIME_ENTRY.pack(timestamp, wrap_int64(offset - self._base_offset))
             self._time_count += 1
             self._last_time = (timestamp, offset)
 
-    def _keep_entries(self, plan: BatchesPlan) -> None:
+    def _add_entries(self, plan: BatchesPlan) -> None:
         import numpy as np
 
         entries = np.empty((len(plan.positions), 2), ">i4")

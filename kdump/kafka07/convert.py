@@ -5,13 +5,14 @@ Source: docs/spec/old-kafka.md#13-offsets, docs/spec/old-kafka.md#14-compressed-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
 from kdump.codes import Codes, DamageError, Finding
 from kdump.convert.conversion import refuse_too_large
+from kdump.convert.offsetmap import OffsetMap
 from kdump.convert.segment import WorldEntries
 from kdump.format import legacy
 from kdump.format.record import Record, in_pieces
@@ -27,9 +28,9 @@ LONGER: Final = 34
 """Bytes of a message of magic 1 without its value. Each message of 0.7 grows by less."""
 
 
-def encoded(path: str, first: int, *, magic: int, limit: int, note: Callable[[int, int], None]) -> WorldEntries:
+def encoded(path: str, first: int, *, magic: int, limit: int, offsets: OffsetMap) -> WorldEntries:
     """See WorldConversion."""
-    return _Log07(open_source(path), base_of(path), first, magic=magic, limit=limit, note=note)
+    return _Log07(open_source(path), base_of(path), first, magic=magic, limit=limit, offsets=offsets)
 
 
 class _Log07(WorldEntries):
@@ -46,7 +47,7 @@ class _Log07(WorldEntries):
         first: the number of its first message.
         magic: of the entries, 0 or 1.
         limit: most bytes to which one entry may decompress.
-        note: takes the byte position of each entry, and the number of the first message in it; at the end those that
+        offsets: takes the byte position of each entry, and the number of the first message in it; at the end those that
             come next.
     """
 
@@ -58,14 +59,14 @@ class _Log07(WorldEntries):
         *,
         magic: int,
         limit: int,
-        note: Callable[[int, int], None],
+        offsets: OffsetMap,
     ) -> None:
         super().__init__(log, self._encoded())
         self._base_offset = base_offset
         self._number = first
         self._magic = magic
         self._limit = limit
-        self._note = note
+        self._offsets = offsets
         self.findings = []
 
     def _encoded(self) -> Iterator[bytes]:
@@ -85,7 +86,7 @@ class _Log07(WorldEntries):
                 except DamageError as error:
                     self.findings.append(Finding(error.code, error.message, position, message.size))
             yield b"".join(pieces)
-        self._note(end, self._number)
+        self._offsets.note(end, self._number)
 
     def _entry(self, message: Message07) -> bytes:
         """The entry in the other format; nothing for a wrapper without messages. DamageError where it is damaged."""
@@ -101,7 +102,7 @@ class _Log07(WorldEntries):
                 value = compression.compress(message.codec, messages, magic=self._magic)
                 messages = self._message(number - 1, message.codec, value)
             made += messages
-        self._note(message.offset, self._number)
+        self._offsets.note(message.offset, self._number)
         self._number = number
         return bytes(made)
 

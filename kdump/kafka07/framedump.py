@@ -6,7 +6,6 @@ Source: docs/spec/old-kafka.md#3-wire-frames-of-07.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 
 from kdump.codes import DamageError
@@ -24,8 +23,8 @@ from kdump.reading.printing import Emit, Printer, TextBytes
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget
 from kdump.reading.view import ViewOptions
-from kdump.rows.printers import Lines, RowPrinter
-from kdump.rows.schema import Row, Table
+from kdump.rows.columns import Row, Table
+from kdump.rows.printers import LinesOf, RowPrinter
 
 
 class FrameRun:
@@ -54,7 +53,7 @@ class FrameRun:
         view: ViewOptions,
         text: TextOptions | None,
         table: Table,
-        lines: Callable[[FileContext], Lines],
+        lines: LinesOf,
     ) -> None:
         self.damaged = False
         self._kind = kind

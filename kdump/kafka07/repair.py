@@ -21,7 +21,7 @@ from kdump.kafka07.recovery import not_recovered_07, recover_07
 from kdump.kafka07.start import start_07
 from kdump.kafka07.verify import count_entries, is_last_log
 from kdump.log.content import Content, ContentSource, sha256
-from kdump.log.fingerprint import FileFingerprint
+from kdump.log.files import FileFingerprint
 from kdump.log.opening import open_source
 from kdump.repair.account import named
 from kdump.repair.apply.copies import Staging, account_name

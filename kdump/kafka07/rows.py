@@ -17,7 +17,7 @@ from kdump.log.gaps import Gap
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
 from kdump.reading.view import LogView
-from kdump.rows.schema import FILE, Column, ColumnType, Getter, Table
+from kdump.rows.columns import FILE, Column, ColumnType, Getter, Table
 from kdump.rows.tables import BATCH, NEXT_OFFSET, RECORD, RECORD_DECODED, RECORD_METADATA
 
 _OF_RECORD: Final[dict[str, Getter]] = {

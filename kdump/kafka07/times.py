@@ -12,7 +12,7 @@ from typing import Final
 from kdump.codes import Codes, KdumpError
 from kdump.kafka import retention
 from kdump.kafka.retention import Reason, RetainedSegment, Retention
-from kdump.log.fingerprint import FileFingerprint
+from kdump.log.files import FileFingerprint
 from kdump.log.names import is_uri
 from kdump.tasks.logs import LogFile
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self, overload
 
+from kdump.rows.columns import Row, camel_case, snake_case
 from kdump.rows.scalarlines import plain
-from kdump.rows.schema import Row, camel_case, snake_case
 
 
 class AnswerRow:

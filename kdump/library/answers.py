@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from typing import Final, Literal
 
-from kdump.codes import Codes, Finding, KdumpError
+from kdump.codes import Codes, Finding, KdumpError, ignore_error, raise_error
 from kdump.inputs import Input, input_of
 from kdump.library.answerrows import AnswerRow, ClusterState, Differences
-from kdump.library.arguments import Paths, Time, check_choice, fail, milliseconds, named_inputs
+from kdump.library.arguments import Paths, Time, check_choice, milliseconds, named_inputs
 from kdump.library.logfindings import LogFinding
 from kdump.releases import NEWEST, RELEASES
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.wire.compression import DEFAULT_LIMIT
 
 By = Literal[
@@ -52,7 +52,7 @@ def figures(
         raise ValueError(f"by={by!r} reads every record, quick reads headers only")
     options = StatsOptions(kind, with_records=not quick, limit=max_decompressed_size, header=header)
     run = StatsRun(options)
-    verification = Verification(run.judge(), on_error=fail)
+    verification = Verification(run.judge(), on_error=raise_error)
     new = FindingDeduplicator()
     for found in named_inputs(paths):
         for item in new.of(verification.items(found)):
@@ -104,8 +104,8 @@ def start_prediction(
         release=RELEASES[broker_version],
     )
     inputs = named_inputs(path)
-    fates = Fates.of(inputs, fail)
-    found = start_all(inputs, options, fail, fates=fates)
+    fates = Fates.of(inputs, raise_error)
+    found = start_all(inputs, options, raise_error, fates=fates)
     rows = (startup_row(item, fates.folders.get(item.path)) for item in found)
     return [AnswerRow(row) for row in rows if row is not None]
 
@@ -137,7 +137,7 @@ def repair_plan(
     settings = RepairSettings(first_segment=first_segment)
     options = RepairOptions(None if mode is None else RepairMode(mode), settings, salvaging=SalvageOptions(deep=deep))
     given = input_of(path)
-    with Repair(options, on_error=fail) as job:
+    with Repair(options, on_error=raise_error) as job:
         found = []
         for repaired in job.of(given):
             if not isinstance(repaired, Repaired):
@@ -239,7 +239,7 @@ def differences(
         raise ValueError("two paths or more are compared")
     rows: list[Row] = []
     options = DiffOptions(max_decompressed_size, content, records)
-    for item in diff(named_inputs(paths, with_patterns=True), options, fail):
+    for item in diff(named_inputs(paths, with_patterns=True), options, raise_error):
         if isinstance(item, PartitionReport):
             rows += report_rows(item)
         else:
@@ -257,7 +257,7 @@ def _metadata(
     from kdump.state.metadatastate import MetadataState
 
     selected = StateSelection(show_secrets=show_secrets)
-    for copies in by_cluster(find_copies(paths, fail)):
+    for copies in by_cluster(find_copies(paths, raise_error)):
         state = MetadataState.of(copies, StatePoint(at_offset, at))
         rows = list(map(AnswerRow, (state.head(), *state.voters(), *image_rows(state.image, selected))))
         rows += (LogFinding(finding, finding.path or "") for finding in state.findings)
@@ -273,7 +273,9 @@ def _coordinators(
     from kdump.verify.partitionentries import PartitionEntries
 
     # A path may hold a metadata log and nothing else.
-    logs = PartitionEntries(inputs, on_error=fail if is_alone else lambda error: None, limit=limit)
+    logs = PartitionEntries(inputs, on_error=raise_error if is_alone else ignore_error, limit=limit)
     names = TopicNames([one.path for one in inputs])
-    for kind, found in coordinator_rows(logs, at, names, transaction_partitions, note=lambda note: None, on_error=fail):
+    for kind, found in coordinator_rows(
+        logs, at, names, transaction_partitions, note=lambda note: None, on_error=raise_error
+    ):
         yield kind, [AnswerRow({"type": kind, **row}) for row in found]

@@ -7,9 +7,9 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, Literal, NoReturn, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
-from kdump.codes import KdumpError
+from kdump.codes import raise_error
 from kdump.inputs import Input, inputs_of, log_paths
 from kdump.log.days import days_of_logs
 from kdump.payloads.choice import DecoderChoice
@@ -47,12 +47,7 @@ def paths_of(paths: Paths) -> tuple[str, ...]:
 
 def named_inputs(paths: Paths, *, with_patterns: bool = False) -> list[Input]:
     """What the paths mean, each once. ``with_patterns``: see ``inputs_of``."""
-    return inputs_of(dict.fromkeys(paths_of(paths)), fail, with_patterns=with_patterns)
-
-
-def fail(error: KdumpError) -> NoReturn:
-    """In the library an error ends the call."""
-    raise error
+    return inputs_of(dict.fromkeys(paths_of(paths)), raise_error, with_patterns=with_patterns)
 
 
 def offset_range(offsets: tuple[int | None, int | None] | None) -> Range:
@@ -69,7 +64,7 @@ def time_range(time: Times, paths: Sequence[str]) -> Range:
     found = timerange.time_range(time, takes_clock=True)
     if not isinstance(found, timerange.ClockRange):
         return found
-    days = days_of_logs(log_paths(inputs_of(paths, fail, with_patterns=True)))
+    days = days_of_logs(log_paths(inputs_of(paths, raise_error, with_patterns=True)))
     if days is None or days[0] != days[1]:
         tell = "no log tells one" if days is None else f"the logs are of {days[0]} to {days[1]} (UTC)"
         raise ValueError(f"time {time!r} has no day, and {tell}")

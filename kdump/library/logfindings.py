@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -69,11 +69,17 @@ class LogFinding(AnswerRow):
 class Findings:
     """Findings, which are looked for each time that one iterates over them."""
 
-    def __init__(self, find: Callable[[], Iterator[LogFinding]]) -> None:
-        self._find = find
+    def __init__(self, paths: tuple[str, ...], *, deep: bool, limit: int) -> None:
+        self._paths = paths
+        self._deep = deep
+        self._limit = limit
 
     def __iter__(self) -> Iterator[LogFinding]:
-        return self._find()
+        from kdump.verify.run import findings
+
+        for path in self._paths:
+            for finding in findings(path, deep=self._deep, limit=self._limit):
+                yield LogFinding(finding, finding.path or strip_credentials(path))
 
     def to_arrow(self) -> pa.Table:
         """All findings as a table, with the columns of the JSON lines of ``kdump verify``. Needs pyarrow."""
@@ -113,12 +119,4 @@ def findings(
         KdumpError: while iterating, a path cannot be read. Of a directory, all that can be read comes first.
     """
     given = paths_with_tier(paths_of(paths), Tier(tier, key_ring or {}))
-
-    def find() -> Iterator[LogFinding]:
-        from kdump.verify.run import findings as found_in
-
-        for path in given:
-            for finding in found_in(path, deep=deep, limit=max_decompressed_size):
-                yield LogFinding(finding, finding.path or strip_credentials(path))
-
-    return Findings(find)
+    return Findings(given, deep=deep, limit=max_decompressed_size)

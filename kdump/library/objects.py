@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from kdump.library.records import LogBatch, LogRecord, RecordOrigin
 from kdump.reading.printing import BatchRun, BlockPrinter
+from kdump.rows.columns import Row, camel_case
 from kdump.rows.scalar import ValuePrinter
-from kdump.rows.schema import Row, camel_case
 from kdump.rows.tables import BATCH, RECORD_DECODED
 from kdump.wire.utf8 import decode_utf8
 

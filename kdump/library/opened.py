@@ -9,9 +9,10 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 from weakref import WeakSet
 
+from kdump.codes import raise_error
 from kdump.format.index import AbortedTxn, parse_offset_index, parse_time_index, parse_txn_index, used_entries
 from kdump.inputs import LogSegment, OtherFile, PathDirectory, Sibling, Stream, inputs_of
-from kdump.library.arguments import Headers, Pattern, Time, fail
+from kdump.library.arguments import Headers, Pattern, Time
 from kdump.library.records import LogBatch, LogRecord
 from kdump.library.scans import ObjectIterator, OnDamage, Scan, scan
 from kdump.log import files
@@ -216,14 +217,14 @@ def open_log(
         KdumpError: the path cannot be read, or holds no segment.
         ValueError: a directory of several partitions.
     """
-    (found,) = inputs_of([path], fail)
+    (found,) = inputs_of([path], raise_error)
     named = found.path
     match found:
         case PathDirectory() as directory:
-            folders = [folder for folder in directory.partitions(fail) if folder.names]
+            folders = [folder for folder in directory.partitions(raise_error) if folder.names]
             if len(folders) > 1:
                 raise ValueError(f"{named} is a directory of {len(folders)} partitions: open one of them")
-            logs = [(log.path, log.base_offset) for log in directory.logs(fail)]
+            logs = [(log.path, log.base_offset) for log in directory.logs(raise_error)]
         case Stream():
             logs = [(named, None)]
         case LogSegment(base_offset=base_offset) as log:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError, ignore_error
-from kdump.dump.output import DumpOptions
+from kdump.dump.output import DumpOptions, OutputMaker
 from kdump.dump.printed import PrintedOutput, PrinterMaker, arrow_printer
 from kdump.dump.run import DumpRun
 from kdump.dump.targets import Target, targets_of
@@ -38,14 +38,15 @@ from kdump.log.context import FileContext
 from kdump.log.files import strip_credentials
 from kdump.log.tiers import Tier
 from kdump.payloads.choice import DecoderChoice
-from kdump.payloads.decoded import PayloadError, RecordDecoder
+from kdump.payloads.decoded import RecordDecoder
 from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import RowsT
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import Selection
 from kdump.reading.view import ViewOptions
+from kdump.rows.columns import Table
 from kdump.rows.logs import table_of
-from kdump.rows.schema import Row, Table
+from kdump.rows.scalar import OnUndecoded
 from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED
 from kdump.schemas.topic import with_schemas
 from kdump.wire.compression import DEFAULT_LIMIT
@@ -85,7 +86,7 @@ class ScanRequest:
         """The table of records."""
         return RECORD_DECODED if self.decoding.is_made or self.schemas is not None else RECORD
 
-    def options(self, output: Callable[..., Any], *, with_records: bool) -> DumpOptions:
+    def options(self, output: OutputMaker, *, with_records: bool) -> DumpOptions:
         """The options of a run."""
         view = ViewOptions(
             with_records=with_records,
@@ -127,7 +128,7 @@ class _Pass:
         reporter = Reporter(self._fail, _LOG.info)
         run = DumpRun(request.options(output, with_records=with_records), held.append, reporter)
         with closing(run):
-            for target in _announced(filter(request.accepts, self._targets()), run.expect):
+            for target in _announced(filter(request.accepts, self._targets()), run):
                 error: KdumpError | None = None
                 with closing(run.steps(target)) as steps:
                     while error is None:
@@ -176,8 +177,8 @@ class _Pass:
         self.found.append(LogFinding(finding, finding.path or ""))
 
 
-def _announced(targets: Iterable[Target], expect: Callable[[list[Target]], None]) -> Iterator[Target]:
-    """The targets, some of which are listed before their turn. An error of the listing comes in its turn."""
+def _announced(targets: Iterable[Target], run: DumpRun) -> Iterator[Target]:
+    """The targets, which the run expects before their turn. An error of the listing comes in its turn."""
     listing = iter(targets)
     error: KdumpError | None = None
     while error is None:
@@ -188,7 +189,7 @@ def _announced(targets: Iterable[Target], expect: Callable[[list[Target]], None]
             error = raised
         if not (group or error):
             return
-        expect(group)
+        run.expect(group)
         yield from group
     raise error
 
@@ -302,7 +303,7 @@ class Scan:
             target: Target,
             outcomes: Outcomes,
             decoder: RecordDecoder | None,
-            on_undecoded: Callable[[Row, PayloadError], None],
+            on_undecoded: OnUndecoded,
         ) -> ObjectPrinter:
             return ObjectPrinter(
                 table_of(target.world, RECORD_DECODED if with_records else BATCH),

@@ -15,9 +15,9 @@ from kdump.format.legacy import parse_message
 from kdump.log.gaps import Gap
 from kdump.log.heads import read_head
 from kdump.log.names import base_of
-from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
 from kdump.log.resync import ResyncWalk
+from kdump.log.siblings import rising_entries
 from kdump.log.source import Source
 from kdump.log.tail import TailBounds, newest_entry
 

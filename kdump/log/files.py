@@ -11,13 +11,12 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeAlias
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 
 from kdump.codes import Codes, KdumpError
 from kdump.log import tiers
-from kdump.log.listing import ListingEntry
-from kdump.log.named import check_link, note_named, opened_directory, unreadable
+from kdump.log.named import ListingEntry, check_link, note_named, opened_directory, unreadable
 from kdump.log.names import is_uri
 from kdump.system.paths import absolute_path
 
@@ -199,37 +198,38 @@ def regular_files(directory: str) -> list[ListingEntry]:
             for entry in listing(directory)
             if not entry.is_directory
         ]
-    try:
-        with opened_directory(directory) as opened:
-            return [
-                ListingEntry(entry.name, os.path.join(directory, entry.name), False, entry.stat().st_size)
-                for entry in os.scandir(opened)
-                if _is_file(entry)
-            ]
-    except OSError as error:
-        raise unreadable(directory, error) from error
+    with _scanned(directory) as entries:
+        return [
+            ListingEntry(entry.name, os.path.join(directory, entry.name), False, entry.stat().st_size)
+            for entry in entries
+            if _is_file(entry)
+        ]
 
 
 def file_names(directory: str) -> list[str]:
     """The names of the files in a directory of this machine, sorted; links to files too. Raises as ``listing``."""
-    try:
-        with opened_directory(directory) as opened, os.scandir(opened) as entries:
-            return sorted(entry.name for entry in entries if _is_file(entry))
-    except OSError as error:
-        raise unreadable(directory, error) from error
+    with _scanned(directory) as entries:
+        return sorted(entry.name for entry in entries if _is_file(entry))
 
 
 def special_files(directory: str) -> list[ListingEntry]:
     """What is neither a file nor a directory: pipes, sockets, devices, links to them. Raises as ``listing``."""
     if is_uri(directory):
         return []
+    with _scanned(directory) as entries:
+        return [
+            ListingEntry(entry.name, os.path.join(directory, entry.name), False)
+            for entry in entries
+            if _is_special(entry)
+        ]
+
+
+@contextmanager
+def _scanned(directory: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """What lies in a directory of this machine. Raises as ``listing``."""
     try:
-        with opened_directory(directory) as opened:
-            return [
-                ListingEntry(entry.name, os.path.join(directory, entry.name), False)
-                for entry in os.scandir(opened)
-                if _is_special(entry)
-            ]
+        with opened_directory(directory) as opened, os.scandir(opened) as entries:
+            yield entries
     except OSError as error:
         raise unreadable(directory, error) from error
 
@@ -302,3 +302,46 @@ def _is_special(entry: os.DirEntry[str]) -> bool:
     except OSError:
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+class FileFingerprint(NamedTuple):
+    """Whether a file is still the one that was read: what changes when it is written to or replaced.
+
+    ``modified`` is in ns.
+    """
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+    @classmethod
+    def of_log(cls, path: str) -> Self:
+        """The fingerprint of a log, which may be missing. Raises KdumpError UNREADABLE."""
+        return cls.of(path) if os.path.lexists(path) else cls(-1, -1, 0, 0)
+
+    @property
+    def is_there(self) -> bool:
+        """There is a file."""
+        return self.inode >= 0
+
+    @classmethod
+    def of(cls, path: str) -> Self:
+        """The fingerprint of the file that ``path`` leads to now. Raises KdumpError MISSING or UNREADABLE."""
+        try:
+            status = os.stat(path)
+        except FileNotFoundError as error:
+            raise KdumpError(Codes.MISSING, "no such file or directory", path=path) from error
+        except OSError as error:
+            raise KdumpError(Codes.UNREADABLE, error.strerror or str(error), path=path) from error
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+    def check(self, path: str) -> None:
+        """Raises KdumpError CHANGED_WHILE_READ where ``path`` has another fingerprint now."""
+        try:
+            now = FileFingerprint.of_log(path) if not self.is_there else FileFingerprint.of(path)
+        except KdumpError:
+            now = None
+        if now != self:
+            what = "is gone" if now is None else "was replaced" if now[:2] != self[:2] else "was written to"
+            raise KdumpError(Codes.CHANGED_WHILE_READ, f"{what} while it was read; nothing is written", path=path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.heads import LARGEST_ENTRY
@@ -17,13 +17,6 @@ _REMEMBERED: Final = 64
 """The newest bytes that are read again after a wait. A CRC and an offset are among them."""
 _HEAD_SIZE: Final = 17
 """The bytes of an entry up to its magic. Some of them are not zero."""
-
-
-class _Ending(NamedTuple):
-    """Of a growing file: its path does not lead to it any more; nothing more will come."""
-
-    is_replaced: bool
-    is_over: bool
 
 
 class GrowingFile(Source):
@@ -65,11 +58,11 @@ class GrowingFile(Source):
         count = self._file.read_into(view, position)
         has_waited = False
         while not count:
-            ending = self._ending()
+            is_replaced, is_over = self._ending()
             count = self._file.read_into(view, position)
-            if count or ending.is_over:
+            if count or is_over:
                 break
-            self._wait(position, ending)
+            self._wait(position, is_replaced=is_replaced)
             has_waited = True
         if has_waited and count:
             self._check_last(position)
@@ -96,34 +89,33 @@ class GrowingFile(Source):
     def awaits(self, position: int) -> bool:
         """See Source: a file that was allocated ahead, which is cut to its contents when the next segment is made."""
         while True:
-            ending = self._ending()
+            is_replaced, is_over = self._ending()
             head = self._file.read(position, _HEAD_SIZE)
             if any(head) or not head:
                 # The rest of a write follows at once.
                 time.sleep(_PAUSE_SECONDS)
                 return True
-            if ending.is_over:
+            if is_over:
                 return False
-            self._wait(position, ending)
+            self._wait(position, is_replaced=is_replaced)
 
     def head(self, size: int) -> bytes:
         """See Source: what is there now."""
         return self._file.read(0, size)
 
-    def _ending(self) -> _Ending:
-        """How a growing file ends.
+    def _ending(self) -> tuple[bool, bool]:
+        """Whether the path does not lead to the file any more, and whether nothing more will come.
 
         Call it before looking at the file: what was written before the next segment is still read.
 
         A broker makes the next segment before it deletes an old one.
         """
-        is_replaced = self._file.is_replaced
-        return _Ending(is_replaced, self._is_over())
+        return self._file.is_replaced, self._is_over()
 
-    def _wait(self, position: int, ending: _Ending) -> None:
+    def _wait(self, position: int, *, is_replaced: bool) -> None:
         """Wait, as nothing new was at ``position``. Raises UNREADABLE where nothing ever will be."""
         what = ""
-        if ending.is_replaced:
+        if is_replaced:
             what = "was deleted or replaced"
         elif self._file.current_size < position:
             what = "was cut"

@@ -13,7 +13,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 from kdump.codes import Codes, KdumpError
 from kdump.log.names import LOCK_FILE, LOG_DIRECTORY_TEXT_FILES, is_uri, parse_partition_directory
@@ -27,6 +27,18 @@ _IS_LINK: Final = frozenset((errno.ELOOP, errno.ENOTDIR))
 """Errors of opening a link that is not to be followed; the second where a directory is wanted."""
 _named: Final[set[str]] = set()
 """Paths that a user named, also in their absolute form, for as long as the process lives."""
+
+
+class ListingEntry(NamedTuple):
+    """A file or directory in a listing. ``size`` is in bytes, None where the listing does not have it.
+
+    A link to a directory is no directory where it must not be followed; see ``check_link``.
+    """
+
+    name: str
+    path: str
+    is_directory: bool
+    size: int | None = None
 
 
 def note_named(path: str) -> None:

@@ -12,8 +12,7 @@ from typing import Final
 
 from kdump.codes import Codes, KdumpError, OnError
 from kdump.log import files
-from kdump.log.listing import ListingEntry
-from kdump.log.named import check_link
+from kdump.log.named import ListingEntry, check_link
 from kdump.log.names import (
     LOG_DIRECTORY_MARKERS,
     LOG_DIRECTORY_TEXT_FILES,

@@ -15,7 +15,7 @@ An entry is valid if its framing and its CRC hold. For any other entry these rul
 The time is linear in the size of the input, whatever it holds: no part is searched twice (``regions``), one pass gives
 the CRCs of overlapping candidates (``rangecrc``), and all other work that may find nothing is limited in proportion to
 the bytes read. After damage, entries of 16 MiB and more are not looked for. In a stream, which cannot be read ahead,
-they are not accepted at all, and a gap at its end has the reason of its first bytes (``tails``).
+they are not accepted at all, and a gap at its end has the reason of its first bytes (``gaps``).
 """
 
 from __future__ import annotations

@@ -16,14 +16,16 @@ from kdump.format.checkpoint import (
     EpochEntry,
     parse_leader_epoch_checkpoint,
     parse_offset_checkpoint,
-    parse_partition_metadata,
+    parse_topic_id,
 )
 from kdump.format.index import (
     OFFSET_ENTRY_SIZE,
     TIME_ENTRY_SIZE,
     TXN_ENTRY_SIZE,
     AbortedTxn,
+    OffsetEntry,
     TimeEntry,
+    parse_offset_index,
     parse_time_index,
     parse_txn_index,
     rising_part,
@@ -51,6 +53,17 @@ def read_beside(path: str) -> bytes:
     name = parse_file_name(path)
     entry_size = None if name is None else _ENTRY_SIZES.get(name.kind)
     return read_whole(path) if entry_size is None else read_index(path, entry_size)
+
+
+def rising_entries(log_path: str, base_offset: int | None) -> Sequence[OffsetEntry]:
+    """The used entries of the .index beside a log up to the first whose position does not rise; none without a name."""
+    if base_offset is None:
+        return []
+    try:
+        entries = parse_offset_index(read_whole(sibling(log_path, Kind.INDEX)), base_offset)
+    except KdumpError:
+        return []
+    return rising_part(entries, attrgetter("position"), base_offset)
 
 
 def read_time_index(path: str, base_offset: int | None) -> Sequence[TimeEntry]:
@@ -118,7 +131,7 @@ def parse_leader_epochs(data: bytes) -> list[EpochEntry]:
 def read_topic_id(directory: str) -> str | None:
     """The topic id that partition.metadata has; None without a valid one."""
     try:
-        return parse_partition_metadata(read_whole(os.path.join(directory, PARTITION_METADATA))).topic_id
+        return parse_topic_id(read_whole(os.path.join(directory, PARTITION_METADATA)))
     except KdumpError:
         return None
 

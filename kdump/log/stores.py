@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from kdump.codes import Codes, KdumpError
-from kdump.log.listing import ListingEntry
+from kdump.log.named import ListingEntry
 from kdump.log.names import parse_file_name
 from kdump.log.objects import ObjectSource
 from kdump.log.source import Source

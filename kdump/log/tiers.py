@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, NamedTuple
 
-from kdump.log.listing import ListingEntry
-from kdump.log.named import STDIN
+from kdump.log.named import STDIN, ListingEntry
 from kdump.log.names import LOG_DIRECTORY_MARKERS, parse_file_name, parse_partition_directory
 from kdump.worlds import REMOTE_STORAGE, world_of_store
 

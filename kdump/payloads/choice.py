@@ -48,9 +48,9 @@ class DecoderChoice(NamedTuple):
         internal = self.internal_decoder(topic)
         if internal is not None or (self.key, self.value, self.schemas) == (None, None, None):
             return internal
-        from kdump.payloads.registry import DecoderPlace, PlainRecordDecoder
+        from kdump.payloads.registry import PlainRecordDecoder
 
-        return PlainRecordDecoder.of(self.key, self.value, DecoderPlace(topic, self.schemas))
+        return PlainRecordDecoder.of(self.key, self.value, topic, self.schemas)
 
 
 _NO_CHOICE = DecoderChoice()

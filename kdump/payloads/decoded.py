@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 from kdump.codes import Codes, DamageError
 from kdump.format.record import Headers
@@ -75,6 +75,10 @@ class PayloadError(DamageError):
         self.version = version
         self.name = name
         self.cause = cause
+
+
+Undecoded: TypeAlias = Callable[[int, PayloadError], None]
+"""Takes the offset of a record whose key or value does not decode, and the reason."""
 
 
 class Decoded(tuple[Any, Any]):

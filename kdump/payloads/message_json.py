@@ -9,8 +9,8 @@ import math
 from base64 import b64encode
 from typing import Any, cast
 
-from kdump.format.message import Layout, Schema
-from kdump.format.messagereader import Value
+from kdump.format.message import Schema
+from kdump.format.messagereader import Layout, Value
 from kdump.payloads.java import json_string
 from kdump.payloads.javadouble import double_string
 

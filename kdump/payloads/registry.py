@@ -12,7 +12,7 @@ raises is a finding. Where it has a method ``for_log``, that makes the decoder o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kdump.codes import Codes, KdumpError
 from kdump.format.record import Headers
@@ -28,13 +28,6 @@ NONE: Final = "none"
 """The name for no decoding: the bytes stay as they are."""
 SCHEMA: Final = "schema"
 """The name of the decoder that asks a schema registry."""
-
-
-class DecoderPlace(NamedTuple):
-    """The topic of a log, and the partitions with schemas, if they are known."""
-
-    topic: str | None = None
-    schemas: tuple[str, ...] | None = None
 
 
 class LogDecoder(Protocol):
@@ -121,14 +114,14 @@ class WithHeaders:
 
 
 def log_decoder(
-    name: str, part: RecordPart, place: DecoderPlace, *, is_asked: bool = True
+    name: str, part: RecordPart, topic: str | None, schemas: tuple[str, ...] | None, *, is_asked: bool
 ) -> PlainDecoder | WithHeaders | None:
     """The decoder of that name for a log, None for ``none``; see ``LogDecoders``. Raises as ``plain_decoder``."""
     found = None if name in DECODERS or name == NONE else _load(name)
     if found is None or not hasattr(found, "for_log"):
         return plain_decoder(name)
     try:
-        return WithHeaders(found.for_log(part, *place, is_asked=is_asked))
+        return WithHeaders(found.for_log(part, topic, schemas, is_asked=is_asked))
     except ValueError as error:
         raise KdumpError(Codes.DECODER, f"decoder '{name}': {error}") from error
 
@@ -158,12 +151,18 @@ class PlainRecordDecoder:
     value: PlainDecoder | WithHeaders | None
 
     @classmethod
-    def of(cls, key: str | None, value: str | None, place: DecoderPlace | None = None) -> PlainRecordDecoder:
-        """By names. With schemas, what has no decoder is decoded by them. Raises as ``log_decoder``."""
-        place = place or DecoderPlace()
-        default = None if place.schemas is None else SCHEMA
+    def of(
+        cls, key: str | None, value: str | None, topic: str | None = None, schemas: tuple[str, ...] | None = None
+    ) -> PlainRecordDecoder:
+        """By names, for a log. With schemas, what has no decoder is decoded by them. Raises as ``log_decoder``.
+
+        ``topic``: of the log, if it is known; ``schemas``: the partitions that hold them.
+        """
+        default = None if schemas is None else SCHEMA
         made = [
-            None if (name or default) is None else log_decoder(name or SCHEMA, part, place, is_asked=name is not None)
+            None
+            if (name or default) is None
+            else log_decoder(name or SCHEMA, part, topic, schemas, is_asked=name is not None)
             for name, part in ((key, RecordPart.KEY), (value, RecordPart.VALUE))
         ]
         return cls(key or default, value or default, *made)

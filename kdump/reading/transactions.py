@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeVar
 
@@ -132,12 +131,11 @@ class AbortedRanges:
     def __init__(self) -> None:
         self._of_producers: dict[int, list[tuple[int, int]]] = {}
 
-    def read(self, path: str, is_possible: Callable[[AbortedTxn], bool] = lambda txn: True) -> None:
-        """Take the possible entries of the index of segment ``path``. A damaged or missing index is ignored."""
+    def add(self, entries: Iterable[AbortedTxn]) -> None:
+        """Take entries of the index of one segment."""
         found: dict[int, list[tuple[int, int]]] = {}
-        with suppress(KdumpError, ValueError):
-            for txn in filter(is_possible, parse_txn_index(read_whole(sibling(path, Kind.TXN_INDEX)))):
-                found.setdefault(txn.producer_id, []).append((txn.last_offset, txn.first_offset))
+        for txn in entries:
+            found.setdefault(txn.producer_id, []).append((txn.last_offset, txn.first_offset))
         _merge(self._of_producers, found)
 
     def transaction(self, producer_id: int, offset: int) -> tuple[int, int] | None:
@@ -218,7 +216,7 @@ class Transactions(Outcomes):
         finally:
             _merge(self._markers, self._new_markers)
             self._new_markers = {}
-        self._aborted.read(path, self._may_begin)
+        self._aborted.add(filter(self._may_begin, indexed_aborts(path)))
 
     def read_snapshot(self, path: str) -> bool:
         """Begin with the transactions that were open at the segment ``path``. False without a valid snapshot."""
@@ -409,6 +407,14 @@ class Transactions(Outcomes):
             )
             if remains is not None:
                 self.opened.end(producer_id, remains.first_offset)
+
+
+def indexed_aborts(path: str) -> list[AbortedTxn]:
+    """The entries of the transaction index of segment ``path``; none of a damaged or missing index."""
+    try:
+        return parse_txn_index(read_whole(sibling(path, Kind.TXN_INDEX)))
+    except (KdumpError, ValueError):
+        return []
 
 
 def least(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, SegmentPlan
 from kdump.repair.salvage.pieces import LogPiece, PieceOrigin
-from kdump.rows.schema import camel_case
+from kdump.rows.columns import camel_case
 from kdump.wire.jsontext import json_blocks
 
 

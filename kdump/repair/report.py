@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Final
 
 from kdump.codes import Codes, Finding
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
@@ -169,9 +170,8 @@ class _Text:
 
     def _both_ways(self) -> Iterator[str]:
         plan = self._plan
-        modes = (("like-broker", plan.broker_loss()), ("salvage", plan.salvage_loss()))
-        rows = [("", *(name for name, _ in modes))]
-        rows += [(title, *("-" if loss is None else text(loss) for _, loss in modes)) for title, text in _ROWS]
+        costs = map(_costs, (plan.broker_loss(), plan.salvage_loss()))
+        rows = [("", "like-broker", "salvage"), *zip(_COSTS, *costs, strict=True)]
         yield f"{self._target}: what each mode costs"
         yield from aligned(rows)
         if plan.correctable:
@@ -213,14 +213,6 @@ def _way_out(finding: Finding) -> str:
     return way_out
 
 
-def _bytes(loss: RepairLoss) -> str:
-    return f"{loss.bytes_cut:,}"
-
-
-def _records(loss: RepairLoss) -> str:
-    return f"{loss.records:,}"
-
-
 def _offsets(loss: RepairLoss) -> str:
     if not loss.offsets:
         return "none"
@@ -230,21 +222,20 @@ def _offsets(loss: RepairLoss) -> str:
     return ", ".join(_range(first, last) for first, last in loss.offsets)
 
 
-def _segments(loss: RepairLoss) -> str:
-    return f"{loss.segments:,}"
+_COSTS: Final = ("good records lost", "offsets lost", "segments lost", "bytes cut", "log end offset")
 
 
-def _end_offset(loss: RepairLoss) -> str:
-    return str(loss.end_offset)
-
-
-_ROWS = (
-    ("good records lost", _records),
-    ("offsets lost", _offsets),
-    ("segments lost", _segments),
-    ("bytes cut", _bytes),
-    ("log end offset", _end_offset),
-)
+def _costs(loss: RepairLoss | None) -> Sequence[str]:
+    """What a mode costs, a cell for each of _COSTS."""
+    if loss is None:
+        return "-" * len(_COSTS)
+    return (
+        f"{loss.records:,}",
+        _offsets(loss),
+        f"{loss.segments:,}",
+        f"{loss.bytes_cut:,}",
+        str(loss.end_offset),
+    )
 
 
 def _consequence(kind: FailureKind) -> str:

@@ -16,8 +16,7 @@ from kdump.inputs import (
     Sibling,
     WorldLog,
 )
-from kdump.log.files import listing
-from kdump.log.fingerprint import FileFingerprint
+from kdump.log.files import FileFingerprint, listing
 from kdump.log.named import errors_at, is_stream
 from kdump.log.names import INDEX_KINDS, SIBLING_TEXT_FILES, Kind, parse_file_name, sibling
 from kdump.log.partition import is_log_directory, segments_after
@@ -48,7 +47,7 @@ from kdump.repair.refusals import (
 )
 from kdump.repair.salvage.pieces import SalvageOptions, TxnPolicy
 from kdump.repair.startreport import starts_members, worse_start
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.system.paths import absolute_path
 from kdump.verify.startcheck import StartCheck
 from kdump.verify.startups import StartOptions, Task, task_of, tasks_of

@@ -107,14 +107,33 @@ def _summary(check: StartCheck) -> dict[str, Any]:
 
 
 def _side_by_side(titles: Sequence[str], starts: Sequence[PossibleStart]) -> Iterator[str]:
-    rows = [["", *titles], *([title, *map(cell, starts)] for title, cell in _ROWS)]
+    rows = [("", *titles), *zip(_COSTS, *map(_costs, starts), strict=True)]
     if any(start.records_corrected for start in starts):
-        rows.append(["damaged records restored", *(f"{start.records_corrected:,}" for start in starts)])
+        rows.append(("damaged records restored", *(f"{start.records_corrected:,}" for start in starts)))
     return aligned(rows)
 
 
-def _outcome(start: PossibleStart) -> str:
-    return _SHORT[start.check.start.outcome]
+_COSTS: Final = (
+    "start",
+    "good records lost",
+    "transactions forgotten",
+    "segments",
+    "log end offset",
+    "bytes read",
+)
+
+
+def _costs(start: PossibleStart) -> tuple[str, ...]:
+    """What a start costs, a cell for each of _COSTS."""
+    served = start.check.start.served
+    return (
+        _SHORT[start.check.start.outcome],
+        _lost(start),
+        _forgotten(start),
+        "-" if served is None else f"{len(served.segments):,}",
+        _end_offset(start),
+        f"{start.check.bytes_read:,}",
+    )
 
 
 def _end_offset(start: PossibleStart) -> str:
@@ -127,17 +146,8 @@ def _lost(start: PossibleStart) -> str:
     return "-" if start.check.start.served is None else f"{records:,}"
 
 
-def _segments(start: PossibleStart) -> str:
-    served = start.check.start.served
-    return "-" if served is None else f"{len(served.segments):,}"
-
-
 def _forgotten(start: PossibleStart) -> str:
     return f"{len(start.check.forgotten):,}"
-
-
-def _bytes_read(start: PossibleStart) -> str:
-    return f"{start.check.bytes_read:,}"
 
 
 _SHORT: Final = {
@@ -145,11 +155,3 @@ _SHORT: Final = {
     StartOutcome.DIR_OFFLINE: "directory offline",
     StartOutcome.BROKER_STOPS: "broker stops",
 }
-_ROWS: Final = (
-    ("start", _outcome),
-    ("good records lost", _lost),
-    ("transactions forgotten", _forgotten),
-    ("segments", _segments),
-    ("log end offset", _end_offset),
-    ("bytes read", _bytes_read),
-)

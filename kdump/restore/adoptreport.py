@@ -8,12 +8,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
-from kdump.kafka.addconfig import add_config
 from kdump.payloads.secretconfigs import is_secret_config
 from kdump.repair.salvage.pieces import TxnPolicy
 from kdump.restore.adopt import AdoptedPartition, AdoptedTopic, AdoptionPlan
 from kdump.restore.plan import NoteKind
 from kdump.restore.report import json_row, left_lines, left_row, note_lines, note_row
+from kdump.state.metadatacommands import add_config
 from kdump.system.blocks import escaped
 
 _SERVER: Final = '--bootstrap-server "$SERVER"'

@@ -46,8 +46,8 @@ from kdump.rows.columnar import (
     shown_records,
     undecoded_batches,
 )
+from kdump.rows.columns import Column, ColumnType, Meaning, Row, Table
 from kdump.rows.scalar import ValuePrinter
-from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
 from kdump.wire.utf8 import decode_utf8
 
 ArrowRows: TypeAlias = "pa.RecordBatch | list[Row]"

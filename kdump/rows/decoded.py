@@ -19,7 +19,7 @@ from kdump.fast.ragged import windows
 from kdump.fast.recordheaders import HeaderColumns
 from kdump.fast.records import RecordColumns
 from kdump.fast.text import Bytes, Choice, Column, Integer, Literal, RaggedText, assemble
-from kdump.format.message import Layout
+from kdump.format.messagereader import Layout
 from kdump.format.record import Headers
 from kdump.payloads.decoded import RecordDecoder
 from kdump.payloads.internal import CoordinatorDecoder

@@ -13,7 +13,7 @@ from kdump.codes import Finding
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, READERS
 from kdump.log.context import FileContext
 from kdump.log.names import OFFSET_CHECKPOINTS
-from kdump.rows.schema import FILE, FILE_NAME, TYPE, Column, ColumnType, Meaning, Row, Table
+from kdump.rows.columns import FILE, FILE_NAME, TYPE, Column, ColumnType, Meaning, Row, Table
 
 _INT32, _INT64, _TEXT = ColumnType.INT32, ColumnType.INT64, ColumnType.TEXT
 

@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from kdump.log.context import FileContext
-from kdump.rows.printers import SingleRows
-from kdump.rows.schema import Column, ColumnType, Row, Table
+from kdump.rows.columns import Column, ColumnType, Row, Table
+from kdump.rows.printers import Lines
 from kdump.rows.tables import RECORD, RECORD_DECODED
 
 _TOKEN: Final = re.compile(r"%(.)|\\(x[0-9a-fA-F]{2}|.)|([^%\\]+)|(.)", re.DOTALL)
@@ -69,7 +69,7 @@ def _verbs(table: Table, null: str) -> dict[str, _Part]:
     }
 
 
-class FormatLines(SingleRows):
+class FormatLines(Lines):
     """Rows of records, written by a format string.
 
     Args:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import ABORTED
-from kdump.rows.printers import SingleRows
+from kdump.rows.columns import Column, ColumnType, Meaning, Row, Table
+from kdump.rows.printers import Lines
 from kdump.rows.scalarlines import plain
-from kdump.rows.schema import Column, ColumnType, Meaning, Row, Table
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 
@@ -30,7 +30,7 @@ _MOST_CHARACTERS: Final = 200
 """Characters of a cell: rich would measure megabytes only to cut them."""
 
 
-class HumanTable(SingleRows):
+class HumanTable(Lines):
     """Collects rows and gives them back as tables, a page at a time.
 
     Args:

@@ -9,7 +9,7 @@ from kdump.log.gaps import Gap
 from kdump.log.source import Source
 from kdump.log.walk import Chunk
 from kdump.reading.view import LogView
-from kdump.rows.schema import Table
+from kdump.rows.columns import Table
 from kdump.worlds import World
 
 

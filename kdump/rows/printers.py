@@ -2,79 +2,66 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from kdump.codes import Finding
 from kdump.format.legacy import LegacyRecord
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import AnyRecord, BatchRun, BlockPrinter, TextBytes, TextRows
+from kdump.rows.columns import Row, Table
 from kdump.rows.filetables import finding_row
 from kdump.rows.scalar import TablePrinter, add_decoded
 from kdump.rows.scalarlines import Output, csv_line, json_line
-from kdump.rows.schema import Row, Table
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from kdump.fast.blocks import BatchBlock
-    from kdump.payloads.decoded import PayloadError, RecordDecoder
+    from kdump.payloads.decoded import RecordDecoder, Undecoded
 
 
 class Decoding(NamedTuple):
     """How the keys and values of a log are decoded, and who takes the reasons of what does not decode."""
 
     decoder: RecordDecoder | None
-    report: Callable[[int, PayloadError], None]
-    """Takes an offset and a reason."""
+    report: Undecoded
 
 
-class Lines(Protocol):
-    """Writes rows of any table."""
+class Lines(ABC):
+    """Writes rows of any table, one by one unless there is a block printer."""
 
     def title(self, table: Table) -> str:
         """What comes before the first row of a table."""
+        return ""
 
+    @abstractmethod
     def line(self, table: Table, row: Row) -> str:
         """One row; empty while it is held back for a page."""
 
     def finding(self, finding: Finding) -> str:
-        """Skipped damage, in a format that can show it among the rows."""
+        """Skipped damage, in a format that can show it among the rows. Others leave it to standard error."""
+        return ""
 
     def finish(self) -> str:
         """The rows that were held back."""
+        return ""
 
     def block_printer(
         self, table: Table, outcomes: Outcomes | None, decoding: Decoding | None
     ) -> BlockPrinter[TextBytes] | None:
         """The columnar form, None where there is none."""
-
-
-class SingleRows:
-    """Lines made of single rows: they have no title, and their findings go to standard error. See Lines."""
-
-    def title(self, table: Table) -> str:
-        """Nothing."""
-        return ""
-
-    def finding(self, finding: Finding) -> str:
-        """Nothing."""
-        return ""
-
-    def finish(self) -> str:
-        """Nothing is held back."""
-        return ""
-
-    def block_printer(
-        self, table: Table, outcomes: Outcomes | None, decoding: Decoding | None
-    ) -> BlockPrinter[TextBytes] | None:
-        """None."""
         return None
 
 
-class RowLines:
+LinesOf: TypeAlias = Callable[[FileContext], Lines]
+"""Makes the writer of a file's rows."""
+
+
+class RowLines(Lines):
     """Rows of any table as lines of text.
 
     Args:
@@ -110,10 +97,6 @@ class RowLines:
     def finding(self, finding: Finding) -> str:
         """The row of a finding. CSV has one table only, so nothing there."""
         return "" if self._is_csv else json_line(finding_row(finding, self.context))
-
-    def finish(self) -> str:
-        """Nothing is held back."""
-        return ""
 
     def block_printer(
         self, table: Table, outcomes: Outcomes | None, decoding: Decoding | None

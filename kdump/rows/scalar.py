@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Final, Generic, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias
 
 from kdump.codes import Codes, DamageError
 from kdump.format import control
@@ -21,8 +21,13 @@ from kdump.payloads.decoded import PayloadError, RecordDecoder
 from kdump.payloads.message_json import json_value, known_version, message_json
 from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import WRONG_CRC, WRONG_MESSAGE_CRC, AnyRecord, RowT
-from kdump.rows.schema import Row, Table
+from kdump.rows.columns import Row, Table
 
+if TYPE_CHECKING:
+    from kdump.rows.columnar import OnMalformed
+
+OnUndecoded: TypeAlias = Callable[[Row, PayloadError], None]
+"""Takes the row of a record whose key or value does not decode, and the reason."""
 _CONTROL_TYPES: Final = {
     control.ABORT: "ABORT",
     control.COMMIT: "COMMIT",
@@ -84,41 +89,10 @@ class OneRow(NamedTuple):
     txn_state: str | None = None
 
 
-def batch_row(table: Table, header: BatchHeader, position: int, is_valid: bool) -> Row:
-    """The row of a v2 batch, from its header."""
-    return table.row(OneRow(header, position, is_valid))
-
-
-def legacy_row(table: Table, entry: Message, position: int, is_valid: bool, record: LegacyRecord | None = None) -> Row:
+def _legacy_row(table: Table, entry: Message, position: int, is_valid: bool, record: LegacyRecord | None = None) -> Row:
     """The row of a legacy entry, or of a record of it. DamageError when the record is malformed."""
     of = MessageRow(entry, record)
     return table.row(OneRow(of, position, is_valid, of, Control(problem=None if is_valid else WRONG_MESSAGE_CRC)))
-
-
-class RecordRows:
-    """Makes rows of the records of v2 batches. Values that the records of a batch share are made once."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-        self._of: tuple[BatchHeader | None, int] = (None, 0)
-        self._common: Row = {}
-
-    def row(
-        self, header: BatchHeader, position: int, is_valid: bool, record: Record, txn_state: str | None = None
-    ) -> Row:
-        """The row of a record. ``problem`` says where a control record does not decode."""
-        if header.is_control:
-            # The columns of these are shared by the records of other batches only.
-            return self._table.row(OneRow(header, position, is_valid, record, _control(record, is_valid), txn_state))
-        of = OneRow(header, position, is_valid, record)
-        if self._of[0] is not header or self._of[1] != position:
-            self._of = header, position
-            whole = of._replace(control=Control(problem=None if is_valid else WRONG_CRC), txn_state=txn_state)
-            self._common = {name: get(whole) for name, get in self._table.shared}
-        row = self._common.copy()
-        for name, get in self._table.own:
-            row[name] = get(of)
-        return row
 
 
 class TablePrinter(ABC, Generic[RowT]):
@@ -133,7 +107,9 @@ class TablePrinter(ABC, Generic[RowT]):
         self.table = table
         self.outcomes = outcomes
         self._with_records = table.type == "record"
-        self._records = RecordRows(table)
+        self._batch: tuple[BatchHeader | None, int] = (None, 0)
+        self._shared: Row = {}
+        """Of the records of that batch."""
         self._is_entry_valid = True
 
     @abstractmethod
@@ -142,24 +118,41 @@ class TablePrinter(ABC, Generic[RowT]):
 
     def batch(self, header: BatchHeader, position: int, is_valid: bool) -> RowT:
         """See Printer."""
-        row = None if self._with_records else batch_row(self.table, header, position, is_valid)
+        row = None if self._with_records else self.table.row(OneRow(header, position, is_valid))
         return self.made(row, is_entry_valid=is_valid)
 
     def record(self, header: BatchHeader, position: int, is_valid: bool, record: Record) -> RowT:
         """See Printer."""
         state = None if self.outcomes is None else self.outcomes.state(header)
-        return self.made(self._records.row(header, position, is_valid, record, state), is_entry_valid=is_valid)
+        return self.made(self._record_row(header, position, is_valid, record, state), is_entry_valid=is_valid)
+
+    def _record_row(
+        self, header: BatchHeader, position: int, is_valid: bool, record: Record, txn_state: str | None
+    ) -> Row:
+        """Values that the records of a batch share are made once. ``problem``: a control record does not decode."""
+        if header.is_control:
+            # The columns of these are shared by the records of other batches only.
+            return self.table.row(OneRow(header, position, is_valid, record, _control(record, is_valid), txn_state))
+        of = OneRow(header, position, is_valid, record)
+        if self._batch[0] is not header or self._batch[1] != position:
+            self._batch = header, position
+            whole = of._replace(control=Control(problem=None if is_valid else WRONG_CRC), txn_state=txn_state)
+            self._shared = {name: get(whole) for name, get in self.table.shared}
+        row = self._shared.copy()
+        for name, get in self.table.own:
+            row[name] = get(of)
+        return row
 
     def entry(self, entry: Message, position: int, is_valid: bool) -> RowT:
         """See Printer."""
         self._is_entry_valid = is_valid
-        row = None if self._with_records else legacy_row(self.table, entry, position, is_valid)
+        row = None if self._with_records else _legacy_row(self.table, entry, position, is_valid)
         return self.made(row, is_entry_valid=is_valid)
 
     def legacy_record(self, entry: Message, position: int, is_valid: bool, record: LegacyRecord) -> RowT:
         """See Printer."""
         # ``isValid`` of the row is that of the record's own CRC; the wrapper may have another.
-        row = legacy_row(self.table, entry, position, is_valid, record)
+        row = _legacy_row(self.table, entry, position, is_valid, record)
         return self.made(row, is_entry_valid=self._is_entry_valid)
 
 
@@ -173,7 +166,7 @@ class ValuePrinter(TablePrinter[RowT]):
         decoder: of keys and values, for RECORD_DECODED; None: nothing is decoded.
         on_malformed: takes the position of an entry whose rows are not valid (a wrong CRC, a control record that cannot
             be read), and what is wrong as a code and in words, before they are emitted. False leaves such rows out.
-        on_undecoded: takes the row of a record whose key or value does not decode, and the reason.
+        on_undecoded: see OnUndecoded.
     """
 
     def __init__(
@@ -183,8 +176,8 @@ class ValuePrinter(TablePrinter[RowT]):
         *,
         outcomes: Outcomes | None = None,
         decoder: RecordDecoder | None = None,
-        on_malformed: Callable[[int, Codes, str], bool] = lambda position, code, what: True,
-        on_undecoded: Callable[[Row, PayloadError], None] = lambda row, error: None,
+        on_malformed: OnMalformed = lambda position, code, what: True,
+        on_undecoded: OnUndecoded = lambda row, error: None,
     ) -> None:
         super().__init__(table, outcomes)
         self.context = context

@@ -18,7 +18,7 @@ from kdump.format.batch import (
     TRANSACTIONAL,
 )
 from kdump.reading.printing import WRONG_CRC, WRONG_MESSAGE_CRC
-from kdump.rows.schema import FILE, Column, ColumnType, Meaning, Table
+from kdump.rows.columns import FILE, Column, ColumnType, Meaning, Table
 
 NEXT_OFFSET: Final = "nextOffset"
 """The column that only logs of another world may have."""

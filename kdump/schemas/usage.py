@@ -15,7 +15,7 @@ from kdump.codes import KdumpError, OnError
 from kdump.fast.ragged import windows
 from kdump.fast.recordtable import RecordGroups, RecordTable
 from kdump.payloads.decoded import RecordPart
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.schemas.decoder import (
     GUID,
     GUID_END,

@@ -37,7 +37,7 @@ class ByteRange:
         """Bytes."""
         return self.log.size - self.first
 
-    def open(self) -> Source:
+    def open_planned(self) -> Source:
         """The log up to the end of the byte range.
 
         Raises:

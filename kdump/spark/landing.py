@@ -270,25 +270,25 @@ class Landing:
         table = RECORD_DECODED if self.decoding.is_made else RECORD
         options = ArrowOptions(table, arrow_schema(table), decoding=self.decoding, only_valid=True)
         if is_tangled:
-            with read.open() as source:
+            with read.open_planned() as source:
                 tally.choose(source)
         context = read.log.context
-        found = arrow_rows(
-            read.log,
-            read.open,
-            options,
-            transactions,
-            start=each.first,
-            on_malformed=tally.malformed,
-            on_finding=tally.found,
-        )
-        for rows in found:
-            for folder, part in self._split(tally.see(rows).drop_columns(list(_ONLY_COUNTED)), context):
-                records.add(self._numbered(part), folder)
+        with read.open_planned() as source:
+            for rows in arrow_rows(
+                read.log,
+                source,
+                options,
+                transactions,
+                start=each.first,
+                on_malformed=tally.malformed,
+                on_finding=tally.found,
+            ):
+                for folder, part in self._split(tally.see(rows).drop_columns(list(_ONLY_COUNTED)), context):
+                    records.add(self._numbered(part), folder)
         places = 0
         landed = tally.finished()
         if tally.damage:
-            with read.open() as source:
+            with read.open_planned() as source:
                 for rows in _quarantine_rows(source, context, tally.damage, each):
                     quarantine.add(self._numbered(rows), "quarantine")
                     places += rows["piece"][0].as_py() == 0

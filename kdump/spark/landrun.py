@@ -21,13 +21,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdump import __version__
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, ignore_error
 from kdump.inputs import inputs_of
 from kdump.log import files
 from kdump.log.context import as_text
@@ -37,11 +37,11 @@ from kdump.spark.landing import COUNTS, LANDED, OPEN_BATCH, Checked, Landed, Lan
 from kdump.spark.landplan import PLANS, Known, LandingPlan, gone_partition, part_known, plan_partition, seen_files
 from kdump.spark.partitions import PartitionLog, list_partitions
 from kdump.spark.pipelineoptions import FORMATS, ISOLATIONS, PipelineOptions, PipelineRun
-from kdump.spark.readfindings import FindingTask
+from kdump.spark.readfindings import FindingTask, SizedGroup
 from kdump.spark.sessions import translated_errors
 from kdump.spark.tasks import on_spark
 from kdump.system.paths import absolute_path
-from kdump.tasks.logs import OPEN_COST, TASK_BYTES, Wanted, packed
+from kdump.tasks.logs import Wanted, packed
 from kdump.tasks.work import Work, Workplace
 from kdump.verify.readings import Group
 
@@ -68,6 +68,9 @@ _BALANCE: Final = pa.struct(
         ("held", pa.bool_()), ("notes", pa.list_(pa.string())),
     ]
 )  # fmt: skip
+_CATALOG: Final = "kdump"
+"""Of Iceberg: its warehouse is TARGET, its table is ``records``."""
+_MARK: Final = "kdump-batch"
 RUN_SCHEMA: Final = pa.schema(
     [
         ("batch", pa.int64()), ("run", pa.string()), ("startedAt", pa.timestamp("us", "UTC")),
@@ -278,7 +281,7 @@ class Pipeline:
             for account in accounts:
                 account.is_held = bool(errors.get(as_text(account.plan.directory)))
         ranges = [each for account in accounts if not account.is_held for each in account.ranges]
-        tasks = packed(ranges, task_bytes=TASK_BYTES, open_cost=OPEN_COST)
+        tasks = packed(ranges)
         lands = [LandTask(_FIRST_LAND + number, tuple(task)) for number, task in enumerate(tasks)]
         done = list(self._work(landing, [*checks, *lands]))
         checked += (each for each in done if isinstance(each, Checked))
@@ -328,13 +331,11 @@ class Pipeline:
         """The batch has landed, except for the rows of a table."""
         staged: list[str] = []
         if self._is_table:
-            from kdump.spark.tableformats import append_batch
-
             prefix = f"{_STAGING}/{prefix_of(after.batch)}"
             staged = [name for name in self._lake.names(_STAGING) if name.startswith(prefix)]
             form, by = self._options.format, self._options.partition_by
             with translated_errors(form, self._lake.shown):
-                append_batch(
+                _append_batch(
                     self._spark, self._target, staged, form=form, by=by, writer=after.target, batch=after.batch
                 )
         self._lake.write(_STATE, after.to_bytes())
@@ -352,11 +353,11 @@ class Pipeline:
             paths = tuple(dict.fromkeys(each.path for each in account.ranges))
             is_whole = len(paths) == len(log.bases)
             size = sum(each.size for each in account.ranges)
-            groups.append(_SizedGroup(Group(paths, log.directory if is_whole else None), size))
+            groups.append(SizedGroup(Group(paths, log.directory if is_whole else None), size))
         stores = tuple(files.with_credentials(path) for path in self._paths)
-        inputs = inputs_of(self._given, lambda error: None, with_patterns=True)
+        inputs = inputs_of(self._given, ignore_error, with_patterns=True)
         own = FindingTask(stores, inputs=tuple(inputs))
-        tasks = packed(groups, task_bytes=TASK_BYTES, open_cost=OPEN_COST)
+        tasks = packed(groups)
         partitions = [FindingTask(stores, tuple(sized.group for sized in task)) for task in tasks]
         return [LandTask(number, check=task) for number, task in enumerate([own, *partitions])]
 
@@ -379,11 +380,6 @@ class _SourceChangedError(Exception):
         self.unreadable = unreadable
 
 
-class _SizedGroup(NamedTuple):
-    group: Group
-    size: int
-
-
 def _batches(plans: Sequence[LandingPlan], most: int, *, cuts: bool) -> Iterator[list[_Account]]:
     """The plans in batches of ``most`` bytes or a little more. No log is cut, and a partition only with ``cuts``."""
     accounts: list[_Account] = []
@@ -404,3 +400,43 @@ def _batches(plans: Sequence[LandingPlan], most: int, *, cuts: bool) -> Iterator
             accounts, room = [], most
     if accounts:
         yield accounts
+
+
+def _append_batch(
+    spark: SparkSession, target: str, names: Sequence[str], *, form: str, by: Sequence[str], writer: str, batch: int
+) -> None:
+    """Append the staged files ``names`` of a batch to ``TARGET/records``, unless it has them. Raises what Spark does.
+
+    Source: Delta's "Idempotent table writes in foreachBatch" (txnAppId, txnVersion); Iceberg's snapshot properties
+    (``snapshot-property.``) and its metadata table ``snapshots``.
+
+    Args:
+        spark: a session that has the package of the format.
+        target: as Spark's own file systems call it.
+        names: of files in the target.
+        form: delta or iceberg.
+        by: columns that the table is partitioned by.
+        writer: names this pipeline in the table.
+        batch: its number.
+    """
+    if not names:
+        return
+    from pyspark.sql.functions import col
+
+    rows = spark.read.parquet(*(f"{target}/{name}" for name in names))
+    if form == "delta":
+        once = {"txnAppId": writer, "txnVersion": str(batch)}
+        rows.write.format("delta").mode("append").partitionBy(*by).options(**once).save(f"{target}/records")
+        return
+    catalog = f"spark.sql.catalog.{_CATALOG}"
+    spark.conf.set(catalog, "org.apache.iceberg.spark.SparkCatalog")
+    spark.conf.set(f"{catalog}.type", "hadoop")
+    spark.conf.set(f"{catalog}.warehouse", target)
+    table = f"{_CATALOG}.records"
+    mark = f"{writer}-{batch}"
+    to = rows.sortWithinPartitions(*by).writeTo(table).option(f"snapshot-property.{_MARK}", mark)
+    if not spark.catalog.tableExists(table):
+        to = to.using("iceberg")
+        (to.partitionedBy(*map(col, by)) if by else to).create()
+    elif not spark.table(f"{table}.snapshots").where(f"summary['{_MARK}'] = '{mark}'").count():
+        to.append()

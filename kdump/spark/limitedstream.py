@@ -13,8 +13,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from kdump.rows.schema import Table
-from kdump.spark.options import StreamOptions
+from kdump.rows.columns import Table
+from kdump.spark.options import SourceOptions
 from kdump.spark.partitions import PartitionLog
 from kdump.spark.positions import UNLIMITED, StreamTracker, status
 from kdump.spark.stream import LogStreamReader, deleted_meanwhile, from_json, to_json
@@ -23,7 +23,7 @@ from kdump.spark.stream import LogStreamReader, deleted_meanwhile, from_json, to
 class LimitedStreamReader(LogStreamReader, SupportsTriggerAvailableNow):
     """Goes on as far as it is told to."""
 
-    def __init__(self, table: Table, options: StreamOptions, schema: StructType) -> None:
+    def __init__(self, table: Table, options: SourceOptions, schema: StructType) -> None:
         super().__init__(table, options, schema)
         self._frozen: dict[str, PartitionLog] | None = None
         self._frozen_tracker = self._tracker

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -67,12 +67,11 @@ _FACTORS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What was asked for; ``times`` in milliseconds."""
+    """What was asked for of a reader or a stream; ``times`` in milliseconds."""
 
     paths: tuple[str, ...] = ()
     wanted: Wanted = field(default_factory=Wanted)
     times: Range = field(default_factory=Range)
-    include_headers: bool = True
     fail_on_data_loss: bool = True
     mode: Mode = Mode.PERMISSIVE
     min_partitions: int = 1
@@ -82,19 +81,12 @@ class SourceOptions:
     """Of findings: decode every record."""
     world: World | None = None
     """Rows have the columns of its logs; None: those of today's."""
-
-
-@dataclass(frozen=True, slots=True)
-class StreamOptions:
-    """What was asked for of a stream.
-
-    ``starting``: where partitions begin, EARLIEST, LATEST or an offset; ``starts``: those of single ones.
-    """
-
-    source: SourceOptions
     starting: int = EARLIEST
+    """Of a stream: where partitions begin, EARLIEST, LATEST or an offset."""
     starts: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Of a stream: where single ones begin."""
     limits: Budget = UNLIMITED
+    """Of a stream: how much it takes at a time."""
 
 
 def parse_options(given: Mapping[str, str]) -> SourceOptions:
@@ -106,7 +98,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
     return _source_options(_named(given, KNOWN))
 
 
-def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
+def parse_stream_options(given: Mapping[str, str]) -> SourceOptions:
     """The options of ``readStream``. ValueError as ``parse_options``."""
     known = tuple(name for name in KNOWN if name not in NO_STREAM) + STREAM_ONLY
     options = _named(given, known)
@@ -114,7 +106,8 @@ def parse_stream_options(given: Mapping[str, str]) -> StreamOptions:
     options.pop("startingOffsets", None)
     max_bytes = _size(options, "maxBytesPerTrigger", 0) or None
     max_offsets = _positive(options, "maxOffsetsPerTrigger")
-    return StreamOptions(_source_options(options), starting, starts, Budget(max_bytes, max_offsets))
+    limits = Budget(max_bytes, max_offsets)
+    return replace(_source_options(options), starting=starting, starts=starts, limits=limits)
 
 
 def schema_options(given: Mapping[str, str]) -> tuple[bool, bool, World | None]:
@@ -172,7 +165,6 @@ def _source_options(options: Mapping[str, str]) -> SourceOptions:
         paths=_paths(options),
         wanted=Wanted(topics, _pattern(options), offsets=Range(first, last), starts=starts, ends=ends),
         times=Range(_integer(options, "startingTimestamp"), _integer(options, "endingTimestamp")),
-        include_headers=_boolean(options, "includeHeaders", default=True),
         fail_on_data_loss=_boolean(options, "failOnDataLoss", default=True),
         mode=_mode(options),
         min_partitions=_positive(options, "minPartitions") or 1,

@@ -13,18 +13,15 @@ bytes up to there are those that were read. If not, the next offset decides:
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from kdump.codes import Codes, KdumpError
-from kdump.format.checkpoint import PARTITION_METADATA, parse_partition_metadata
 from kdump.log import files
 from kdump.log.names import is_uri
-from kdump.log.offsetindex import rising_entries
-from kdump.log.opening import open_source, read_whole
+from kdump.log.opening import open_source
+from kdump.log.siblings import read_topic_id, rising_entries
 from kdump.log.tail import TailBounds, TailEntry, entry_at, newest_entry
 from kdump.spark.partitions import PartitionLog
 
@@ -102,7 +99,7 @@ class StreamTracker:
 
     def earliest(self, log: PartitionLog) -> StreamPosition:
         """The start of a log that has segments."""
-        return StreamPosition(log.bases[0], 0, log.bases[0], topic_id=topic_id(log.directory))
+        return StreamPosition(log.bases[0], 0, log.bases[0], topic_id=read_topic_id(log.directory))
 
     def latest(self, log: PartitionLog) -> StreamPosition:
         """The place after the newest whole batch."""
@@ -125,7 +122,7 @@ class StreamTracker:
         if number is not None and self._is_intact(log, number, place):
             self._check_next(log, number, place)
             return place
-        now = topic_id(log.directory)
+        now = read_topic_id(log.directory)
         if None not in (place.topic_id, now) and place.topic_id != now:
             self._on_loss(f"{log.directory}: the topic was made anew, it was read up to offset {place.next}")
             return self.earliest(log)
@@ -335,18 +332,6 @@ def status(path: str) -> Status:
     """The status of a segment. An object in a store is never written to. KdumpError: MISSING, UNREADABLE."""
     if is_uri(path):
         return Status(files.size(path))
-    try:
-        found = os.stat(path)
-    except OSError as error:
-        code = Codes.MISSING if isinstance(error, FileNotFoundError) else Codes.UNREADABLE
-        raise KdumpError(code, error.strerror or str(error), path=path) from None
+    found = files.status(path)
     is_settled = time.time() - found.st_mtime > SETTLED_SECONDS
     return Status(found.st_size, found.st_ino, found.st_mtime_ns, is_settled)
-
-
-def topic_id(directory: str) -> str | None:
-    """The id in partition.metadata; None where there is none (Kafka up to 2.7) or it cannot be read."""
-    try:
-        return parse_partition_metadata(read_whole(os.path.join(directory, PARTITION_METADATA))).topic_id
-    except KdumpError:
-        return None

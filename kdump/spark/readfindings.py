@@ -6,18 +6,18 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from kdump.codes import Codes, Finding, KdumpError
+from kdump.codes import Codes, Finding, KdumpError, raise_error
 from kdump.inputs import Input, inputs_of
 from kdump.log import files
 from kdump.log.context import FileContext
 from kdump.rows.arrow import row_batch
+from kdump.rows.columns import Row
 from kdump.rows.filetables import finding_row
-from kdump.rows.schema import Row
-from kdump.tasks.logs import NO_LOG_CODES, OPEN_COST, Wanted
+from kdump.tasks.logs import NO_LOG_CODES, OPEN_COST, Wanted, packed
 from kdump.verify.logdir import PartitionExtent
 from kdump.verify.partition import Item, Judgement, PartitionCheck, base_offset_of, end_offset_of
 from kdump.verify.readings import Group
@@ -26,6 +26,13 @@ from kdump.verify.segment import CheckOptions
 
 _LOG: Final = logging.getLogger("kdump")
 _ROWS_AT_A_TIME: Final = 4096
+
+
+class SizedGroup(NamedTuple):
+    """A group of segments with its size in bytes."""
+
+    group: Group
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +115,9 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
     Raises:
         KdumpError: a path that is not there.
     """
-
-    def fail(error: KdumpError) -> None:
-        raise error
-
     # What is named comes before what only a pattern fits.
     inputs: dict[str, Input] = {}
-    for one in sorted(inputs_of(paths, fail, with_patterns=True), key=lambda one: not one.is_named):
+    for one in sorted(inputs_of(paths, raise_error, with_patterns=True), key=lambda one: not one.is_named):
         inputs.setdefault(files.absolute(one.path), one)
     groups: list[Group] = []
     for one in inputs.values():
@@ -122,22 +125,11 @@ def plan_findings(paths: Iterable[str], wanted: Wanted, task_bytes: int) -> list
         if not own and not files.exists(one.path):
             raise KdumpError(Codes.MISSING, "no such file or directory", path=one.path)
         groups += (group for group in own if wanted.accepts(FileContext.of(group.segments[0])))
-    sized = [(_size(group), group) for group in _each_once(groups)]
     stores = tuple(files.with_credentials(one.path) for one in inputs.values())
-    tasks = [FindingTask(stores, inputs=tuple(inputs.values()))]
-    held: list[Group] = []
-    room = 0
-    for size, group in sorted(sized, key=lambda pair: -pair[0]):
-        if held and size > room:
-            tasks.append(FindingTask(stores, tuple(held)))
-            held = []
-        if not held:
-            room = task_bytes
-        held.append(group)
-        room -= size
-    if held:
-        tasks.append(FindingTask(stores, tuple(held)))
-    return tasks
+    sized = [SizedGroup(group, _size(group)) for group in _each_once(groups)]
+    tasks = packed(sized, task_bytes=task_bytes, open_cost=0)
+    of_groups = [FindingTask(stores, tuple(one.group for one in task)) for task in tasks]
+    return [FindingTask(stores, inputs=tuple(inputs.values())), *of_groups]
 
 
 def _each_once(groups: Iterable[Group]) -> list[Group]:

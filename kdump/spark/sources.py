@@ -12,12 +12,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kdump.codes import KdumpError
+from kdump.codes import raise_error
 from kdump.inputs import inputs_of
 from kdump.rows.arrow import arrow_schema
+from kdump.rows.columns import Table
 from kdump.rows.filetables import FINDING
 from kdump.rows.logs import table_of
-from kdump.rows.schema import Table
 from kdump.rows.tables import BATCH, RECORD
 from kdump.spark.filters import Pushed
 from kdump.spark.options import (
@@ -29,9 +29,8 @@ from kdump.spark.options import (
     schema_options,
     without_table_properties,
 )
-from kdump.spark.readfindings import FindingTask, plan_findings, read_findings
-from kdump.spark.readrecords import ArrowOptions, Mode, read_logs
-from kdump.spark.schemas import checked, decoded, without_nulls
+from kdump.spark.readfindings import plan_findings, read_findings
+from kdump.spark.readrecords import ArrowOptions, Mode, checked, decoded, read_logs, without_nulls
 from kdump.spark.stream import LogStreamReader, UnlimitedStreamReader
 from kdump.spark.worker import BeginsTask
 from kdump.tasks.logs import LogFile, log_files, plan
@@ -54,14 +53,6 @@ _KEPT: Final = "kdump.options"
 _LOG: Final = logging.getLogger("kdump")
 
 
-class LogPartition(InputPartition):
-    """The logs that one task reads."""
-
-    def __init__(self, logs: Sequence[LogFile]) -> None:
-        super().__init__(list(logs))
-        self.logs = logs
-
-
 class LogReader(BeginsTask, DataSourceReader):
     """Rows of logs as record batches of exactly the schema that was asked for."""
 
@@ -74,7 +65,7 @@ class LogReader(BeginsTask, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """See DataSourceReader. KdumpError for a path that cannot be looked at."""
         options = self._options
-        logs = log_files(inputs_of(options.paths, self._fail, with_patterns=True), self._fail, with_worlds=True)
+        logs = log_files(inputs_of(options.paths, raise_error, with_patterns=True), raise_error, with_worlds=True)
         if options.fail_on_data_loss:
             _refuse_lost_offsets(logs, options)
         tasks = plan(
@@ -83,11 +74,11 @@ class LogReader(BeginsTask, DataSourceReader):
             task_bytes=options.task_bytes,
             min_tasks=options.min_partitions,
         )
-        return [LogPartition(task) for task in tasks]
+        return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """See DataSourceReader."""
-        if not isinstance(partition, LogPartition):
+        if partition.value is None:
             # What Spark makes up where there is nothing to read.
             return iter(())
         options = self._options
@@ -99,10 +90,7 @@ class LogReader(BeginsTask, DataSourceReader):
             options.mode,
             decoding=options.decoding,
         )
-        return without_nulls(read_logs(partition.logs, read), self._schema)
-
-    def _fail(self, error: KdumpError) -> None:
-        raise error
+        return without_nulls(read_logs(partition.value, read), self._schema)
 
 
 class FilteringLogReader(LogReader):
@@ -160,12 +148,6 @@ class RecordSource(DataSource):
         return given
 
 
-class FilteringRecordSource(RecordSource):
-    """Records, with filters from Spark."""
-
-    reader_class = FilteringLogReader
-
-
 class BatchSource(RecordSource):
     """A row a batch from its header and its CRC; nothing is decompressed."""
 
@@ -175,20 +157,6 @@ class BatchSource(RecordSource):
     def name(cls) -> str:
         """See DataSource."""
         return "kafka-segment-batches"
-
-
-class FilteringBatchSource(BatchSource):
-    """Batches, with filters from Spark."""
-
-    reader_class = FilteringLogReader
-
-
-class FindingPartition(InputPartition):
-    """What one task checks."""
-
-    def __init__(self, task: FindingTask) -> None:
-        super().__init__(task)
-        self.task = task
 
 
 class FindingReader(BeginsTask, DataSourceReader):
@@ -201,15 +169,15 @@ class FindingReader(BeginsTask, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """See DataSourceReader. KdumpError for a path that cannot be looked at."""
         tasks = plan_findings(self._options.paths, self._options.wanted, self._options.task_bytes)
-        return [FindingPartition(task) for task in tasks]
+        return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """See DataSourceReader."""
-        if not isinstance(partition, FindingPartition):
+        if partition.value is None:
             return iter(())
         options = CheckOptions(deep=self._options.deep)
         fails_fast = self._options.mode is Mode.FAILFAST
-        return without_nulls(read_findings(partition.task, self._schema, options, fails_fast=fails_fast), self._schema)
+        return without_nulls(read_findings(partition.value, self._schema, options, fails_fast=fails_fast), self._schema)
 
 
 class FindingSource(RecordSource):
@@ -248,19 +216,15 @@ def register(spark: SparkSession) -> None:
     is_filtering = str(spark.conf.get(PUSHDOWN, "false")).lower() == "true"
     if is_filtering:
         warnings.warn(_ONE_QUERY, stacklevel=2)
-    sources: tuple[type[RecordSource], ...] = (
-        FilteringRecordSource if is_filtering else RecordSource,
-        FilteringBatchSource if is_filtering else BatchSource,
-        FindingSource,
-    )
-    for source in sources:
-        spark.dataSource.register(source)
-        spark.dataSource.register(_without_hyphens(source))
+    reader = FilteringLogReader if is_filtering else LogReader
+    for source in (RecordSource, BatchSource, FindingSource):
+        for name in (source.name(), source.name().replace("-", "")):
+            spark.dataSource.register(_variant(source, name, reader))
 
 
-def _without_hyphens(source: type[RecordSource]) -> type[RecordSource]:
-    name = source.name().replace("-", "")
-    return type(source.__name__, (source,), {"name": classmethod(lambda cls: name)})
+def _variant(source: type[RecordSource], own_name: str, reader: type[LogReader]) -> type[RecordSource]:
+    """The source under a name, with a class of readers."""
+    return type(source.__name__, (source,), {"name": classmethod(lambda cls: own_name), "reader_class": reader})
 
 
 def _refuse_lost_offsets(logs: Sequence[LogFile], options: SourceOptions) -> None:

@@ -16,12 +16,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from kdump.codes import Codes, KdumpError
+from kdump.codes import Codes, KdumpError, raise_error
 from kdump.reading.selection import Range
 from kdump.reading.transactionreader import TransactionReader
-from kdump.rows.schema import Table
+from kdump.rows.columns import Table
 from kdump.spark.byteranges import ByteRange, byte_ranges_between
-from kdump.spark.options import EARLIEST, LATEST, StreamOptions
+from kdump.spark.options import EARLIEST, LATEST, SourceOptions
 from kdump.spark.partitions import PartitionLog, list_partitions
 from kdump.spark.positions import (
     UNLIMITED,
@@ -33,8 +33,7 @@ from kdump.spark.positions import (
     shares,
     status,
 )
-from kdump.spark.readrecords import ArrowOptions, read_log
-from kdump.spark.schemas import checked, decoded, without_nulls
+from kdump.spark.readrecords import ArrowOptions, checked, decoded, read_log, without_nulls
 from kdump.spark.worker import BeginsTask
 from kdump.tasks.logs import Wanted, packed, task_sizes
 
@@ -44,19 +43,11 @@ _Seen: TypeAlias = tuple[tuple[int, ...], Status]
 """The state of the files of a partition. While it stays the same, nothing is new."""
 
 
-class ByteRangePartition(InputPartition):
-    """What one task reads."""
-
-    def __init__(self, byte_ranges: Sequence[ByteRange]) -> None:
-        super().__init__(list(byte_ranges))
-        self.byte_ranges = byte_ranges
-
-
 class LogStreamReader(BeginsTask, DataSourceStreamReader):
     """Rows of logs as they grow, as record batches of exactly the schema that was asked for."""
 
-    def __init__(self, table: Table, options: StreamOptions, schema: StructType) -> None:
-        self._table = decoded(table) if options.source.decoding.is_made else table
+    def __init__(self, table: Table, options: SourceOptions, schema: StructType) -> None:
+        self._table = decoded(table) if options.decoding.is_made else table
         self._options = options
         self._schema: pa.Schema = checked(schema, self._table)
         self._reported: set[str] = set()
@@ -66,7 +57,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """See DataSourceStreamReader. KdumpError for a path that is not there."""
-        logs = list_partitions(self._options.source.paths, self._options.source.wanted, self._raise)
+        logs = list_partitions(self._options.paths, self._options.wanted, raise_error)
         return to_json({directory: self._begin(log) for directory, log in logs.items() if log.bases})
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -76,7 +67,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
             DataLossError: what was to be read is gone, with ``failOnDataLoss``.
             KdumpError: a file cannot be looked at.
         """
-        source = self._options.source
+        source = self._options
         for missing in start.keys() - end.keys():
             self._on_loss(f"{missing}: the partition is not there any more")
         changed = [directory for directory in end if start.get(directory) != end[directory]]
@@ -94,13 +85,12 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
                 byte_ranges += list(self._byte_ranges(directory, self.listed().get(directory), *places))
         total = sum(byte_range.size for byte_range in byte_ranges)
         task_bytes, open_cost = task_sizes(total, source.task_bytes, source.min_partitions)
-        return [ByteRangePartition(task) for task in packed(byte_ranges, task_bytes=task_bytes, open_cost=open_cost)]
+        return [InputPartition(task) for task in packed(byte_ranges, task_bytes=task_bytes, open_cost=open_cost)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """See DataSourceStreamReader. Raises as ``read_log``, and DataLossError, ChangedError."""
-        assert isinstance(partition, ByteRangePartition), "the partitions are those of this reader"
-        source = self._options.source
-        for byte_range in partition.byte_ranges:
+        source = self._options
+        for byte_range in partition.value:
             options = ArrowOptions(
                 self._table,
                 self._schema,
@@ -109,7 +99,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
                 source.mode,
                 decoding=source.decoding,
             )
-            rows = read_log(byte_range.log, byte_range.open, options, TransactionReader(), start=byte_range.first)
+            rows = read_log(byte_range, options, TransactionReader())
             try:
                 yield from without_nulls(rows, self._schema)
             except DataLossError as error:
@@ -146,7 +136,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
             if error.code is not Codes.MISSING:
                 raise error
 
-        return list_partitions(self._options.source.paths, self._options.source.wanted, on_error)
+        return list_partitions(self._options.paths, self._options.wanted, on_error)
 
     def advanced(
         self,
@@ -183,7 +173,7 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
         return ends
 
     def _on_loss(self, what: str) -> None:
-        if self._options.source.fail_on_data_loss:
+        if self._options.fail_on_data_loss:
             raise DataLossError(f"{what} (failOnDataLoss)")
         if what not in self._reported:
             self._reported.add(what)
@@ -193,15 +183,11 @@ class LogStreamReader(BeginsTask, DataSourceStreamReader):
     def _say(what: str) -> None:
         _LOG.warning("kdump: %s", what)
 
-    @staticmethod
-    def _raise(error: KdumpError) -> None:
-        raise error
-
 
 class UnlimitedStreamReader(LogStreamReader):
     """For PySpark 4.1, which does not say where to go on: from this reader's last place, else from the beginning."""
 
-    def __init__(self, table: Table, options: StreamOptions, schema: StructType) -> None:
+    def __init__(self, table: Table, options: SourceOptions, schema: StructType) -> None:
         super().__init__(table, options, schema)
         self._places: dict[str, StreamPosition] = {}
         if options.limits != UNLIMITED:

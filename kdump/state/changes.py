@@ -27,7 +27,7 @@ from kdump.kafka.image.replay import Replayed, StatePoint, replay
 from kdump.payloads.internal import DecodedMessage
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
 from kdump.reading.selection import Range
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.state.metadatarows import acl_row
 
 NO_CHANGE: Final = "no change that was asked for is there"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
+from kdump.rows.columns import Row
 from kdump.rows.scalarlines import json_text, plain
-from kdump.rows.schema import Row
 from kdump.state.metadatapage import time_text
 from kdump.stats.rowtable import table_parts, titled
 

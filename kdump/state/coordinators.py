@@ -16,7 +16,7 @@ from kdump.kafka.image.names import TopicNames
 from kdump.kafka.remotesegments import REMOTE_METADATA
 from kdump.kafka.transactionends import CoordinatedTransaction, may_be_committed
 from kdump.log.names import CLUSTER_METADATA
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.stats.reach import PartitionReach, is_internal, reaches
 from kdump.verify.coordinators import STATE_TOPICS, PartitionState, coordinator_states
 from kdump.verify.partitionentries import Partition, PartitionEntries

@@ -9,7 +9,6 @@ import shlex
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kdump.kafka.addconfig import add_config
 from kdump.kafka.image.image import RESOURCE_TYPES, SCRAM_MECHANISMS, MetadataImage, QuotaEntity
 from kdump.kafka.image.metadataversion import FEATURE, level_name
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
@@ -17,6 +16,8 @@ from kdump.state.metadatarows import StateSelection, acl_row, config_resources, 
 from kdump.system.blocks import escaped
 
 _SERVER: Final = "--bootstrap-server"
+_SPECIAL: Final = frozenset("[],=")
+_BRACKETS: Final = frozenset("[]")
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 """Topics that brokers make themselves."""
 _ENTITY_TYPES: Final = {
@@ -152,3 +153,32 @@ def _comment(text: str) -> str:
 
 def _command(tool: str, *words: str) -> str:
     return f'{tool} {_SERVER} "$SERVER" {shlex.join(words)}'
+
+
+def add_config(settings: Iterable[tuple[str, str]]) -> tuple[str, list[str]]:
+    """The argument of ``--add-config`` for settings, by names and values, and the names of those that it cannot set.
+
+    It sets what was meant and nothing else. Commas and equals signs separate, but for those in brackets. Then brackets
+    are removed everywhere, and blanks around names and values.
+
+    Source: ConfigCommand.parseConfigsToBeAdded of Kafka 4.3 and 4.4.
+    """
+    added, unset = [], []
+    for name, value in settings:
+        setting = _added(name, value)
+        if setting is None:
+            unset.append(name)
+        else:
+            added.append(setting)
+    return ",".join(added), unset
+
+
+def _added(name: str, value: str) -> str | None:
+    if not name or _SPECIAL & set(name) or _BRACKETS & set(value) or _is_padded(name) or _is_padded(value):
+        return None
+    return f"{name}=[{value}]" if _SPECIAL & set(value) else f"{name}={value}"
+
+
+def _is_padded(text: str) -> bool:
+    """Whether a character at an end is one that String.trim() of Java removes."""
+    return any(character <= " " for character in (text[:1], text[-1:]) if character)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kdump.kafka.image.metadataversion import level_name
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.state.metadatarows import StateSelection, image_rows
 from kdump.state.metadatastate import MetadataState, name_of
 from kdump.stats.rowtable import table_parts, titled

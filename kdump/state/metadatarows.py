@@ -14,7 +14,7 @@ from kdump.kafka.image.partitions import LOST, MIGRATING, RECOVERY_STATES, UNASS
 from kdump.kafka.image.topics import TopicImage
 from kdump.log.names import parse_partition_directory
 from kdump.payloads.secretconfigs import REDACTED, is_secret_config
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
 _PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")

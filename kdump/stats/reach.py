@@ -25,7 +25,7 @@ from kdump.log.names import CLUSTER_METADATA, Kind, sibling
 from kdump.log.resync import CheckedChunk, ResyncWalk
 from kdump.log.siblings import read_checkpoint, read_snapshot, read_time_index
 from kdump.payloads.topics import INTERNAL_TOPICS
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.tasks.logs import LogFile
 from kdump.verify.partitionentries import Partition, PartitionEntries
 from kdump.verify.table import read_rows

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kdump.reading.outcomes import OUTCOMES
+from kdump.rows.columns import Row
 from kdump.rows.filetables import STATS
-from kdump.rows.schema import Row
 from kdump.stats.groupfigures import MOST_PRODUCERS, Figures, Share
 from kdump.stats.grouping import By
 from kdump.stats.keys import HeavyKey

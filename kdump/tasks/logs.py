@@ -166,28 +166,27 @@ def plan(
     *,
     task_bytes: int = TASK_BYTES,
     min_tasks: int = 1,
-    open_cost: int = OPEN_COST,
 ) -> list[list[LogFile]]:
     """The logs that may hold what is wanted, one list for each task.
 
     Small ones are put together until a task has ``task_bytes``, as Spark's file sources do. Each file costs
-    ``open_cost`` more. With ``min_tasks`` tasks become smaller until there are that many, or one for each log.
+    ``OPEN_COST`` more. With ``min_tasks`` tasks become smaller until there are that many, or one for each log.
     """
     wanted = wanted or Wanted()
     chosen = [log for log in logs if log.size and _may_hold(log, wanted)]
-    task_bytes, open_cost = task_sizes(sum(log.size for log in chosen), task_bytes, min_tasks, open_cost)
+    task_bytes, open_cost = task_sizes(sum(log.size for log in chosen), task_bytes, min_tasks)
     return packed(chosen, task_bytes=task_bytes, open_cost=open_cost)
 
 
-def task_sizes(total: int, task_bytes: int, min_tasks: int, open_cost: int = OPEN_COST) -> tuple[int, int]:
+def task_sizes(total: int, task_bytes: int, min_tasks: int) -> tuple[int, int]:
     """``task_bytes`` and the cost of a file with which ``total`` bytes make at least so many tasks."""
-    if min_tasks > 1:
-        task_bytes = max(1, min(task_bytes, -(-total // min_tasks)))
-        open_cost = min(open_cost, task_bytes // 4)
-    return task_bytes, open_cost
+    if min_tasks <= 1:
+        return task_bytes, OPEN_COST
+    task_bytes = max(1, min(task_bytes, -(-total // min_tasks)))
+    return task_bytes, min(OPEN_COST, task_bytes // 4)
 
 
-def packed(items: Iterable[SizedT], *, task_bytes: int, open_cost: int) -> list[list[SizedT]]:
+def packed(items: Iterable[SizedT], *, task_bytes: int = TASK_BYTES, open_cost: int = OPEN_COST) -> list[list[SizedT]]:
     """Items put together until a task has ``task_bytes``, one list for each task."""
     # Largest first, so that the longest tasks begin first. Files of one size keep their order.
     ordered = sorted(items, key=lambda item: -item.size)

@@ -37,14 +37,14 @@ class Workplace:
     limits: Mapping[str, int] = field(default_factory=limits.given)
 
     @classmethod
-    def of(cls, given: Iterable[str], others: Iterable[str] = (), *, rate: int | None = None) -> Self:
+    def of(cls, given: Iterable[str], others: Iterable[str] = ()) -> Self:
         """The place for work on the PATHs ``given`` (without credentials) and on ``others``.
 
         Its directory is that of this process.
         """
         given = tuple(given)
         is_relative = any(files.absolute(path) != path for path in (*given, *others))
-        return cls(os.getcwd() if is_relative else None, tuple(map(files.with_credentials, given)), rate)
+        return cls(os.getcwd() if is_relative else None, tuple(map(files.with_credentials, given)))
 
     @contextmanager
     def entered(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ from kdump.inputs import Input, PathDirectory
 from kdump.kafka.remotesegments import REMOTE_METADATA, RemoteSegment, metadata_directories, read_remote_segments
 from kdump.log import files
 from kdump.log.names import parse_partition_directory
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.tiered.custom import parse_custom_metadata
 
 

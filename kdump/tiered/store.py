@@ -28,7 +28,7 @@ from kdump.kafka.remotesegments import (
     read_remote_segments,
 )
 from kdump.log import files
-from kdump.log.listing import ListingEntry
+from kdump.log.named import ListingEntry
 from kdump.log.names import Kind, parse_file_name, parse_partition_directory
 from kdump.log.opening import open_source
 from kdump.log.siblings import checkpoint_offsets, read_topic_id

@@ -10,7 +10,7 @@ from kdump.codes import KdumpError, OnError
 from kdump.kafka.coordinatorstate import OFFSETS, TRANSACTION_LOG, CoordinatorState
 from kdump.kafka.transactionends import CoordinatedTransaction, EndingOf
 from kdump.payloads.topics import INTERNAL_TOPICS
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.verify.partitionentries import Partition, PartitionEntries
 
 STATE_TOPICS: Final = {INTERNAL_TOPICS[name]: name for name in (OFFSETS, TRANSACTION_LOG)}

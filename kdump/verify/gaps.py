@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +20,31 @@ from kdump.codes import Codes, Finding
 from kdump.format.batch import CRC_START, LOG_OVERHEAD, MAGIC_OFFSET
 from kdump.format.index import OffsetEntry
 from kdump.log.gaps import Gap, offset_after
+from kdump.log.names import parse_file_name
 from kdump.log.resync import CheckedChunk
+from kdump.log.siblings import rising_entries
 from kdump.log.source import Source
 from kdump.verify.table import BatchRow, entry_of, first_offset, row_at
 from kdump.wire.checksum import crc32, crc32c
 from kdump.wire.syndrome import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL, ByteFlip, single_change
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NextSegment:
     """How a broker finds its way past a gap.
 
-    ``index``: the used entries of the segment's .index, positions rising. ``next_base``: the next segment's base
-    offset, None without one or if it is not known.
+    ``next_base``: the next segment's base offset, None without one or if it is not known. ``log``: the segment with a
+    gap, None without an .index.
     """
 
-    index: Sequence[OffsetEntry] = ()
     next_base: int | None = None
+    log: str | None = None
+
+    @cached_property
+    def index(self) -> Sequence[OffsetEntry]:
+        """The used entries of the segment's .index, positions rising. Few logs have a gap: only those ask."""
+        name = None if self.log is None else parse_file_name(self.log)
+        return [] if self.log is None or name is None else rising_entries(self.log, name.base_offset)
 
     def continue_at(self, position: int, size: int | None) -> int | None:
         """The first offset that a fetch reaches without a walk over the bytes before ``position``.

@@ -18,7 +18,7 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format import checkpoint
 from kdump.kafka.image.names import TopicNames
 from kdump.log import files
-from kdump.log.fingerprint import FileFingerprint
+from kdump.log.files import FileFingerprint
 from kdump.log.lock import is_held
 from kdump.log.names import (
     LOCK_FILE,
@@ -221,7 +221,7 @@ def _check_topic_ids(directory: str, folders: Iterable[str], names: TopicNames) 
             continue
         path = os.path.join(directory, name, checkpoint.PARTITION_METADATA)
         try:
-            topic_id = checkpoint.parse_partition_metadata(read_whole(path)).topic_id
+            topic_id = checkpoint.parse_topic_id(read_whole(path))
         except KdumpError:
             # Older brokers wrote none. The check of the partition reports a malformed one.
             continue

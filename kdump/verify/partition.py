@@ -23,7 +23,6 @@ from kdump.log import files
 from kdump.log.lock import is_held
 from kdump.log.named import STDIN
 from kdump.log.names import CLUSTER_METADATA, SWAP_STATE, Kind, parse_file_name, parse_partition_directory
-from kdump.log.offsetindex import RisingEntries
 from kdump.log.opening import open_source
 from kdump.log.partition import has_gone, segments_after
 from kdump.log.siblings import is_cleaned_now, read_snapshot, was_cleaned
@@ -233,7 +232,7 @@ def _recovered(source: Source, path: str, base_offset: int) -> Recovery:
     from kdump.kafka.producers import ProducerStates
     from kdump.kafka.recover import recover
 
-    return recover(source, base_offset, ProducerStates.from_snapshot(read_snapshot(path)), want_indexes=False)
+    return recover(source, base_offset, ProducerStates.from_snapshot(read_snapshot(path)))
 
 
 def _comes_back(path: str) -> bool:
@@ -432,7 +431,7 @@ def segments_following(segments: Sequence[str], number: int) -> Sequence[str]:
 def next_segment_of(path: str, following: Sequence[str]) -> NextSegment:
     """How a broker finds its way past damage in the log ``path``; ``following``: the one after it."""
     next_base = base_offset_of(following[0]) if following else None
-    return NextSegment(RisingEntries(path, base_offset_of(path)), next_base)
+    return NextSegment(next_base, path)
 
 
 def counted(finding: Finding, path: str, counts: dict[Severity, int]) -> Finding:

@@ -24,7 +24,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.log import files
-from kdump.log.fingerprint import FileFingerprint
+from kdump.log.files import FileFingerprint
 from kdump.log.lock import is_held
 from kdump.log.names import is_uri
 

@@ -399,7 +399,7 @@ def _refusal(parse: Callable[[bytes], object]) -> _TextCheck:
 
 _TEXT_CHECKS: Final[Mapping[str, _TextCheck]] = {
     checkpoint.LEADER_EPOCH_CHECKPOINT: check_leader_epochs,
-    checkpoint.PARTITION_METADATA: _refusal(checkpoint.parse_partition_metadata),
+    checkpoint.PARTITION_METADATA: _refusal(checkpoint.parse_topic_id),
     checkpoint.QUORUM_STATE: _refusal(checkpoint.parse_quorum_state),
 }
 

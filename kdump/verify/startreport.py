@@ -13,7 +13,7 @@ from kdump.kafka.startup.outcome import OpenTransaction, StartOutcome
 from kdump.log import files
 from kdump.log.names import parse_partition_directory
 from kdump.releases import NEWEST, Release
-from kdump.rows.schema import Row
+from kdump.rows.columns import Row
 from kdump.system.blocks import escaped
 from kdump.system.units import listed, time_text
 from kdump.verify.startcheck import LogDirectoryCheck, LossReason, Obstacle, StartCheck, StartedFile

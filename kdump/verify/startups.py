@@ -44,8 +44,8 @@ from kdump.kafka.startup.outcome import (
 )
 from kdump.log import files
 from kdump.log.content import Content
-from kdump.log.listing import ListingEntry
 from kdump.log.lock import is_held
+from kdump.log.named import ListingEntry
 from kdump.log.names import CLUSTER_METADATA, no_partition_name
 from kdump.log.opening import read_whole
 from kdump.log.partition import no_segments

@@ -23,7 +23,7 @@ from kdump.kafka.transactionends import (
 )
 from kdump.log import files
 from kdump.log.files import FileState
-from kdump.log.listing import ListingEntry
+from kdump.log.named import ListingEntry
 from kdump.log.names import is_uri
 from kdump.log.partition import topic_directories
 from kdump.payloads.topics import INTERNAL_TOPICS

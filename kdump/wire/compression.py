@@ -8,7 +8,6 @@ raises DamageError where Kafka stops. No decompressed payload grows over the cal
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from typing import Final
 
 from kdump.codes import Codes, DamageError
@@ -43,10 +42,17 @@ def decompress(codec: int, data: Buffer, *, magic: int, limit: int = DEFAULT_LIM
     Raises:
         DamageError: CODEC, PAYLOAD or PAYLOAD_TOO_LARGE.
     """
-    decode = _CODECS.get(codec)
-    if decode is None:
-        raise DamageError(Codes.CODEC, f"unknown compression codec {codec}")
-    return decode(data, magic, limit)
+    view = memoryview(data)
+    match codec:
+        case 1:
+            return gzipmember.decompress(view, limit=limit)
+        case 2:
+            return _snappy(view, limit)
+        case 3:
+            return lz4frame.decompress(view, check_header=magic > 0, limit=limit)
+        case 4:
+            return zstdframe.decompress(view, limit=limit)
+    raise DamageError(Codes.CODEC, f"unknown compression codec {codec}")
 
 
 def compress(codec: int, data: Buffer, *, magic: int, level: int | None = None) -> bytes:
@@ -76,12 +82,7 @@ LEVELS: Final = {GZIP: (1, 9), LZ4: (1, 17), ZSTD: (-131072, 22)}
 """Lowest and highest level of the codecs that have any, as Kafka's ``compression.<codec>.level`` takes them."""
 
 
-def _gzip(data: Buffer, magic: int, limit: int) -> bytes | bytearray:
-    return gzipmember.decompress(memoryview(data), limit=limit)
-
-
-def _snappy(data: Buffer, magic: int, limit: int) -> bytes | bytearray:
-    view = memoryview(data)
+def _snappy(view: memoryview, limit: int) -> bytes | bytearray:
     if not view:
         raise DamageError(Codes.PAYLOAD, "snappy: the payload is empty")
     if len(view) < _XERIAL_HEADER_SIZE or not _is_xerial(view):
@@ -137,19 +138,3 @@ def _snappy_block(block: memoryview, output: Output) -> bytes:
     # The package raises errors of whichever back end it found.
     except Exception as error:
         raise DamageError(Codes.PAYLOAD, f"snappy: the block cannot be decompressed {error}".rstrip()) from None
-
-
-def _lz4(data: Buffer, magic: int, limit: int) -> bytes | bytearray:
-    return lz4frame.decompress(memoryview(data), check_header=magic > 0, limit=limit)
-
-
-def _zstd(data: Buffer, magic: int, limit: int) -> bytes | bytearray:
-    return zstdframe.decompress(memoryview(data), limit=limit)
-
-
-_CODECS: Final[dict[int, Callable[[Buffer, int, int], bytes | bytearray]]] = {
-    GZIP: _gzip,
-    SNAPPY: _snappy,
-    LZ4: _lz4,
-    ZSTD: _zstd,
-}

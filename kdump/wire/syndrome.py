@@ -52,12 +52,11 @@ def single_change(
         return None
     if difference.bit_count() == 1:
         return ByteFlip(None, difference)
-    strides = _strides(polynomial)
-    back0, back1, back2, back3 = strides.back
+    patterns, (back0, back1, back2, back3) = _strides(polynomial)
     found: list[ByteFlip] = []
     register = difference
     for passed in range(0, size, _STRIDE):
-        for distance, mask in strides.patterns.get(register, ()):
+        for distance, mask in patterns.get(register, ()):
             index = size - 1 - passed - distance
             if index < 0:
                 continue
@@ -80,20 +79,14 @@ def flipped_bit(stored: int, computed: int, size: int, polynomial: int) -> ByteF
     return change if change is not None and change.mask.bit_count() == 1 else None
 
 
-class _Strides(NamedTuple):
-    """Tables to run a register backwards by a stride of zero bytes.
-
-    ``patterns``: by register, (number of zero bytes after the changed byte, mask) of the change within a stride that
-    leaves that register. ``back``: for each byte of a register, lowest first, what it contributes to the register one
-    stride earlier.
-    """
-
-    patterns: dict[int, list[tuple[int, int]]]
-    back: tuple[list[int], ...]
-
-
 @cache
-def _strides(polynomial: int) -> _Strides:
+def _strides(polynomial: int) -> tuple[dict[int, list[tuple[int, int]]], list[list[int]]]:
+    """Two tables to run a register backwards by a stride of zero bytes.
+
+    The first has by register (number of zero bytes after the changed byte, mask) of the change within a stride that
+    leaves that register. The second has for each byte of a register, lowest first, what it contributes to the register
+    one stride earlier.
+    """
     table = []
     for byte in range(256):
         register = byte
@@ -123,4 +116,4 @@ def _strides(polynomial: int) -> _Strides:
         for bit in bits[first : first + 8]:
             column += [value ^ bit for value in column]
         back.append(column)
-    return _Strides(patterns, tuple(back))
+    return patterns, back

@@ -40,11 +40,6 @@ def read_unsigned_varint(buffer: Buffer, position: int, end: int) -> tuple[int, 
     return raw & 0xFFFF_FFFF, position
 
 
-def write_varint(value: int) -> bytes:
-    """``value``, an int32, as zig-zag."""
-    return write_unsigned_varint(value << 1 ^ value >> 31)
-
-
 def write_unsigned_varint(value: int) -> bytes:
     """``value``, a uint32, without zig-zag."""
     made = bytearray()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError, OnError
 from kdump.log.context import FileContext
 from kdump.reading.printing import Emit
 from kdump.reading.selection import RowBudget
-from kdump.rows.printers import Lines
+from kdump.rows.columns import FILE_NAME, TYPE, Column, ColumnType, Meaning, Row, Table
+from kdump.rows.printers import Lines, LinesOf
 from kdump.rows.scalarlines import plain
-from kdump.rows.schema import FILE_NAME, TYPE, Column, ColumnType, Meaning, Row, Table
 from kdump.system.blocks import escaped
 from kdump.system.units import time_text
 from kdump.zookeeper.datafiles import DataFile, DataSet, data_sets
@@ -72,7 +72,7 @@ class PathDump:
 
     def __init__(
         self,
-        lines: Callable[[FileContext], Lines] | None,
+        lines: LinesOf | None,
         emit: Emit,
         *,
         budget: RowBudget,

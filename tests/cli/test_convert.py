@@ -16,7 +16,7 @@ import pytest
 
 from kdump.rows.filetables import CONVERTED, FINDING, LOSS
 from tests.harness.batches import NOW, ZSTD, entries, plain_rows, v2_batch
-from tests.harness.cli_runs import CLEAN, DAMAGE, KDUMP, UNREADABLE, USAGE, kdump, on_a_terminal, shell
+from tests.harness.cli_runs import CLEAN, DAMAGE, KDUMP, UNREADABLE, USAGE, kdump, shell
 from tests.harness.conversions import records
 from tests.harness.fast_reference import Row
 
@@ -88,11 +88,6 @@ def test_a_log_directory(home: Path, source: str) -> None:
     assert files(home / "new") == sorted(
         name for stem in (f"t-0/{0:020}", f"t-0/{50:020}", f"t-1/{7:020}") for name in trio(stem)
     )
-
-
-def test_a_partition(home: Path) -> None:
-    assert convert(home, "data/t-0", "-o", "new", "--to-magic", "1")[0] == CLEAN
-    assert files(home / "new") == sorted(trio(f"{0:020}") + trio(f"{50:020}"))
 
 
 def test_a_link_before_the_directory_above_the_target(home: Path) -> None:
@@ -413,16 +408,6 @@ def test_an_index_file_that_is_there_is_not_replaced(home: Path, name: str) -> N
     assert tree(home / "new") == {name: b"mine"}
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_files_for_other_tools_replace_nothing(home: Path, form: str) -> None:
-    target = home / f"rows.{form}"
-    target.write_bytes(b"mine")
-    assert convert(home, NAME, "-o", target.name, "--to", form)[0] == DAMAGE
-    assert target.read_bytes() == b"mine"
-    assert convert(home, NAME, "-o", target.name, "--to", form, "--overwrite")[0] == CLEAN
-    assert target.read_bytes() != b"mine"
-
-
 def test_segments_that_are_split_off_replace_nothing(home: Path) -> None:
     """Their names are known only when they are written."""
     (home / "new").mkdir()
@@ -632,14 +617,6 @@ def test_without_pyarrow(home: Path) -> None:
     )  # fmt: skip
     assert (run.returncode, run.stdout) == (UNREADABLE, "")
     assert run.stderr == "kdump: --to parquet needs pyarrow: pip install pyarrow\n"
-
-
-@pytest.mark.slow
-def test_control_characters_do_not_reach_a_terminal(home: Path) -> None:
-    (home / "\x1b[31m.log").write_bytes(DAMAGED)
-    shown = on_a_terminal("convert", "\x1b[31m.log", "-o", "new/", "--to-magic", "1", "--skip-damaged", cwd=home)
-    assert b"left out" in shown
-    assert b"\x1b[31m" not in shown
 
 
 def test_times(home: Path) -> None:

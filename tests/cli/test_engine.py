@@ -20,7 +20,7 @@ from kdump.cli.params import MASTER
 from kdump.codes import Codes, KdumpError
 from kdump.inputs import resolve
 from kdump.spark import sessions
-from kdump.system import cores
+from kdump.system import processes
 from tests.harness.cli_runs import BATCH, CLEAN, KDUMP, NAME, UNREADABLE, USAGE, kdump, locked
 
 A_SESSION = "a session"
@@ -34,7 +34,7 @@ def thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "LEAST_FOR_POOL", LEAST)
     monkeypatch.setattr(engine, "LEAST_FOR_SPARK", MUCH)
     monkeypatch.setattr(engine, "_shown", lambda size: f"{size} bytes")
-    monkeypatch.setattr(cores, "usable_cores", lambda: CORES)
+    monkeypatch.setattr(processes, "usable_cores", lambda: CORES)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.cli import command
 from kdump.log import metering
+from kdump.system import processes
 from tests.harness import ROOT
 from tests.harness.cli_runs import CLEAN, NAME, USAGE, kdump
 from tests.harness.clock import Clock
@@ -59,7 +59,7 @@ def test_not_with_spark(folder: Path, command: str, option: tuple[str, ...]) -> 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_idle(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     idle: list[None] = []
-    monkeypatch.setattr(command, "be_idle", lambda: idle.append(None))
+    monkeypatch.setattr(processes, "be_idle", lambda: idle.append(None))
     assert kdump(*COMMANDS[name], "--idle", cwd=folder).returncode == CLEAN
     assert len(idle) == 1
 
@@ -68,7 +68,7 @@ def test_idle_where_the_system_has_no_such_priority(folder: Path, monkeypatch: p
     def cannot() -> None:
         raise OSError("no idle I/O class is known on pdp11")
 
-    monkeypatch.setattr(command, "be_idle", cannot)
+    monkeypatch.setattr(processes, "be_idle", cannot)
     run = kdump("dump", "--idle", "v2-txn-0/" + NAME, cwd=folder)
     assert run.returncode == CLEAN
     assert run.stderr == b"kdump: --idle: no idle I/O class is known on pdp11\n"

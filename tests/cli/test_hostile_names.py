@@ -55,6 +55,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *(f"restore --output {form} b" for form in ("text", "jsonl", "commands")),
         "explain --offset 0 b/*",
         "convert -o - --to jsonl b/*",
+        "convert -o new --to-magic 1 --skip-damaged b/*",
+        "stats --what-if compaction b",
     ],
 )
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kdump.dump.follow import followed
 from kdump.dump.run import DumpRun
+from kdump.dump.targets import followed
 from kdump.format.record import PIECE_RECORDS
 from kdump.inputs import resolve
 from kdump.kafka07.message import write_message

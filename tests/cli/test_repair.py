@@ -446,14 +446,6 @@ def test_undo_is_refused_where_something_was_written(torn: Path, tmp_path: Path)
     assert torn.read_bytes() == state
 
 
-def test_a_damaged_manifest(tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_text('{"format": 1}')
-    status, _, errors = repair("--undo", "manifest.json", cwd=tmp_path)
-    assert status == DAMAGE
-    assert "no manifest of a repair" in errors
-    assert repair("--undo", "missing.json", cwd=tmp_path)[0] == UNREADABLE
-
-
 def test_symbolic_links_are_not_written_through(torn: Path, tmp_path: Path) -> None:
     state = torn.read_bytes()
     (tmp_path / "u-0").symlink_to(torn.parent)

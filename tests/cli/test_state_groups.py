@@ -12,7 +12,7 @@ import pytest
 
 from tests.harness import ROOT
 from tests.harness.batches import NOW
-from tests.harness.cli_runs import BATCH, CLEAN, NAME, UNREADABLE, kdump, on_a_terminal
+from tests.harness.cli_runs import BATCH, CLEAN, NAME, UNREADABLE, kdump
 from tests.harness.decoder_logs import commit, transaction, write_log
 
 
@@ -73,12 +73,6 @@ def test_no_coordinator_among_the_paths(folder: Path) -> None:
     status, out, errors = state("--at", "2100-01-01", "logs", cwd=folder)
     assert (status, out) == (UNREADABLE, "")
     assert "__consumer_offsets" in errors
-
-
-@pytest.mark.slow
-def test_names_cannot_drive_a_terminal(folder: Path) -> None:
-    shown = on_a_terminal("state", "--at", "2100-01-01", "__consumer_offsets-4", cwd=folder, columns=120)
-    assert b"\\x1b[31mgroup" in shown
 
 
 @pytest.mark.slow

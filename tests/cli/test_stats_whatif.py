@@ -163,13 +163,6 @@ def test_usage(folder: Path, words: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_names_cannot_drive_a_terminal(folder: Path) -> None:
-    os.rename(folder / "t-0", folder / "t\x1b[5m-0")
-    shown = on_a_terminal("stats", "--what-if", "compaction", "t\x1b[5m-0", cwd=folder, NO_COLOR="1")
-    assert b"\x1b[5m" not in shown
-
-
-@pytest.mark.slow
 def test_tables_fit_a_terminal(folder: Path) -> None:
     for question in ("codec", "magic", "compaction", "retention=1d"):
         shown = on_a_terminal("stats", "--what-if", question, "t-0", cwd=folder, columns=60, NO_COLOR="1").decode()

@@ -20,7 +20,7 @@ from kdump.verify.startcheck import LogDirectoryCheck
 from kdump.verify.startreport import log_directory_text
 from kdump.verify.startups import StartOptions, start_all
 from tests.harness.batches import NOW, TRANSACTIONAL, plain_rows, v2_batch
-from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump, on_a_terminal
+from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
 
 SIZE = 3
 """Records of each batch."""
@@ -293,15 +293,6 @@ def test_paths(tmp_path: Path) -> None:
     status, [line] = lines("new-0", cwd=tmp_path)
     assert status == CLEAN
     assert line["segments"] == [[0, 0]]
-
-
-@pytest.mark.slow
-def test_control_characters_of_names(tmp_path: Path) -> None:
-    directory = partition(tmp_path / "orders-0")
-    (directory / "\x1b[31mx.log").write_bytes(b"")
-    shown = on_a_terminal("verify", "--startup", "--clean", "orders-0", cwd=tmp_path, NO_COLOR="1")
-    assert b"\x1b" not in shown
-    assert b"does not start" in shown
 
 
 def test_a_single_partition_is_no_work_for_spark(tmp_path: Path) -> None:

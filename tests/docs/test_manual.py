@@ -15,7 +15,7 @@ from kdump.cli.command import Command
 from kdump.cli.main import cli
 from kdump.codes import Codes
 from kdump.log.context import FileContext
-from kdump.rows import filetables, schema, tables
+from kdump.rows import columns, filetables, tables
 from kdump.rows.arrow import KAFKA_SOURCE, arrow_schema
 from kdump.rows.formatted import FormatLines
 from kdump.spark import options
@@ -176,13 +176,13 @@ TABLES = [
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.type)
-def test_columns(table: schema.Table) -> None:
+def test_columns(table: columns.Table) -> None:
     text = section("kdump-dump", "OUTPUT FORMATS").partition(f".TP\n.B {table.type}\n")[2]
     listed = re.split(r"^\.(?:TP|SS)|\.$|;", text, flags=re.MULTILINE)[0]
     if table is tables.RECORD:
         listed = re.split(r"^With$", text, flags=re.MULTILINE)[0]
     listed = re.sub(r"\([^()]*\)", "", ROFF_REQUEST.sub("", listed))
-    assert tuple(re.findall(r"\w+", listed)) == table.names[len(schema.FILE) :]
+    assert tuple(re.findall(r"\w+", listed)) == table.names[len(columns.FILE) :]
 
 
 def test_columns_of_properties() -> None:

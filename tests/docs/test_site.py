@@ -15,7 +15,7 @@ import pytest
 from kdump.codes import Codes
 from kdump.kafka07 import rows as rows07
 from kdump.rows import filetables, tables
-from kdump.rows.schema import Table
+from kdump.rows.columns import Table
 from kdump.zookeeper import dump as zookeeperdump
 from tests.harness import ROOT
 from website import columns, findings, library, manual

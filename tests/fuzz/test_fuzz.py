@@ -60,7 +60,7 @@ def test_cases_survive_as_text() -> None:
         ("print('Traceback', file=__import__('sys').stderr)", "stderr"),
         ("open('evidence/orders-0/x', 'w')", "evidence"),
         ("__import__('os').kill(__import__('os').getpid(), 9)", "crash"),
-        ("bytearray(1 << 30).count(1)", "memory"),
+        ("bytearray(200 << 20).count(1)", "memory"),
         ("exec('while True: pass')", "time"),
         ("return_value = 7", "status"),
     ],
@@ -74,7 +74,8 @@ def test_broken_promises_are_seen(harm: str, promise: str, tmp_path: Path, monke
         return known.get("return_value", 0)
 
     monkeypatch.setattr("tests.fuzz.running._run", broken)
-    monkeypatch.setattr("tests.fuzz.running.MOST_SECONDS", 1)
+    monkeypatch.setattr("tests.fuzz.running.MOST_SECONDS", 0.3)
+    monkeypatch.setattr("tests.fuzz.driver._MOST_MORE_MEMORY", 100 << 10)
     case = Case("directory", 1, {"orders-0/00000000000000000000.log": b""})
     assert promise in {fault.promise for fault in faults_of(case, tmp_path / "run")}
 

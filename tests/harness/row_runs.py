@@ -14,9 +14,9 @@ from kdump.dump.run import DumpRun
 from kdump.reading.reporter import Reporter
 from kdump.reading.selection import RowBudget, Selection
 from kdump.reading.view import DecodePath, ViewOptions
+from kdump.rows.columns import Table
 from kdump.rows.formatted import FormatLines
 from kdump.rows.printers import RowLines
-from kdump.rows.schema import Table
 from kdump.rows.tables import BATCH, RECORD
 from tests.harness.targets import target_by_path
 

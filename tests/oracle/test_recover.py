@@ -19,6 +19,7 @@ from kdump.log.opening import open_source
 from kdump.reading.view import DecodePath
 from tests.harness import ROOT
 from tests.harness.captures import Captures
+from tests.harness.recoverypaths import recovering
 from tests.oracle.crafted import crafted_segments
 from tests.oracle.mutations import LOG_MUTATIONS, mutate
 from tests.oracle.producerlogs import producer_log, producer_snapshot
@@ -45,14 +46,13 @@ def model(case: Case, directory: Path, path: DecodePath) -> Answer:
     log = directory / "model.log"
     log.write_bytes(case.log)
     producers = case.producers()
-    with open_source(str(log)) as source:
+    with open_source(str(log)) as source, recovering(path):
         recovery = recover(
             source,
             case.base_offset,
             producers,
             index_interval_bytes=case.interval,
             index_size=case.index_size,
-            path=path,
         )
     if recovery.outcome is RecoveryOutcome.FAILED:
         assert recovery.failure is not None

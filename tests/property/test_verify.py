@@ -23,7 +23,7 @@ QUIET = {Codes.TRANSACTION_OPEN, Codes.MARKER_WITHOUT_TRANSACTION, Codes.OFFSET_
 """What a valid partition may be told, as info."""
 
 
-@examples(1000)
+@examples(500)
 @given(st.integers(0, 2**32), st.booleans())
 def test_valid_partitions_are_clean(seed: int, is_compacted: bool) -> None:
     made = partition(seed, is_compacted=is_compacted)

@@ -37,6 +37,10 @@ from kdump.worlds import log_titles, path_titles
 _BINARY: Final = ("--output arrow", "--output parquet")
 _TOPIC_DECODERS: Final = tuple(f"--{name}-decoder" for name in INTERNAL_TOPICS)
 _OWN_DECODERS: Final = ("--decode", "--key-decoder", "--value-decoder", "--schemas")
+_TEXT_ONLY: Final[Mapping[str, Any]] = {
+    "needs": ("--output kafka",),
+    "message": "{option} goes with --output kafka only",
+}
 _DECODERS: Final = (*_TOPIC_DECODERS, *_OWN_DECODERS, "--group", "--transactional-id")
 
 
@@ -552,8 +556,7 @@ class DumpArguments(
         f"Print as `DumpLogSegments` of that version of Kafka does; the default is {NEWEST.name}. See `DIALECTS`.",
         type=click.Choice(DIALECTS),
         show_default=NEWEST.name,
-        needs=("--output kafka",),
-        message="{option} goes with --output kafka only",
+        **_TEXT_ONLY,
     )
     deep_iteration: bool = option(
         OptionGroup.JAVA,
@@ -577,8 +580,7 @@ class DumpArguments(
         Show only the key and the value of each record. A record that has neither, such as a control record, is an empty
         line.
         """,
-        needs=("--output kafka",),
-        message="{option} goes with --output kafka only",
+        **_TEXT_ONLY,
     )
     verify_index_only: bool = option(
         OptionGroup.JAVA,
@@ -588,8 +590,7 @@ class DumpArguments(
         Check each entry of an *.index* or *.timeindex* against the log, without printing the entries. Mismatches are
         reported on standard error after the last file.
         """,
-        needs=("--output kafka",),
-        message="{option} goes with --output kafka only",
+        **_TEXT_ONLY,
     )
     index_sanity_check: bool = option(
         OptionGroup.JAVA,
@@ -598,8 +599,7 @@ class DumpArguments(
         """
         Run only the sanity check that a broker runs when it loads an index. This option wins over --verify-index-only.
         """,
-        needs=("--output kafka",),
-        message="{option} goes with --output kafka only",
+        **_TEXT_ONLY,
     )
     max_bytes: int | None = option(
         OptionGroup.JAVA,
@@ -625,8 +625,7 @@ class DumpArguments(
         type=click.IntRange(0, 2**31 - 1),
         show_default=str(MAX_MESSAGE_SIZE),
         multiple=True,
-        needs=("--output kafka",),
-        message="{option} goes with --output kafka only",
+        **_TEXT_ONLY,
     )
     key_decoder_class: str | None = option(
         OptionGroup.JAVA,
@@ -642,8 +641,7 @@ class DumpArguments(
         is_flag=False,
         flag_value="StringDecoder",
         multiple=True,
-        needs=("--output kafka",),
-        message="{option} goes with --output kafka only",
+        **_TEXT_ONLY,
     )
     value_decoder_class: str | None = option(
         OptionGroup.JAVA,
@@ -654,8 +652,7 @@ class DumpArguments(
         is_flag=False,
         flag_value="StringDecoder",
         multiple=True,
-        needs=("--output kafka",),
-        message="{option} goes with --output kafka only",
+        **_TEXT_ONLY,
     )
     offsets_decoder: bool = option(
         OptionGroup.JAVA,

@@ -189,48 +189,30 @@ _NAMES_3_9: Final = _NAMES_4_1._replace(remote_metadata=remote_metadata_text_3_9
 _TRANSACTIONS_3_9: Final = _TRANSACTIONS_2_8._replace(unknown_key="unknown::version={number}")
 
 
-def own_decoder(decoder: RecordDecoder, words: dict[str, _Words] | None = None) -> ContentsDecoder | None:
-    """Kdump's own decoders, and those of coordinators that ``words`` names; None: there is none in that version."""
-    if isinstance(decoder, PlainRecordDecoder):
-        return contents_decoder(decoder)
-    if isinstance(decoder, CoordinatorDecoder) and words is not None and decoder.name in words:
-        return _CoordinatorWords(decoder, words[decoder.name])
-    return None
-
-
-def decoder_0_10(decoder: RecordDecoder) -> ContentsDecoder | None:
-    """Of 0.10.2.2."""
-    return own_decoder(decoder, {"offsets": _OFFSETS_0_10})
-
-
-def decoder_1_1(decoder: RecordDecoder) -> ContentsDecoder | None:
-    """Of 1.1.1."""
-    return own_decoder(decoder, {"offsets": _OFFSETS_1_1, "transaction-log": _TRANSACTIONS_1_1})
-
-
-def decoder_2_8(decoder: RecordDecoder) -> ContentsDecoder | None:
-    """Of 2.8.2."""
-    return own_decoder(decoder, {"offsets": _OFFSETS_2_8, "transaction-log": _TRANSACTIONS_2_8})
-
-
-def decoder_3_9(decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder:
-    """Of 3.9.1."""
-    older = own_decoder(decoder, {"transaction-log": _TRANSACTIONS_3_9})
-    return older or _as_4_3(decoder, _NAMES_3_9, goes_on)
-
-
-def decoder_4_1(decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder:
-    """Of 4.1.1."""
-    return _as_4_3(decoder, _NAMES_4_1, goes_on)
-
-
-def decoder_4_3(decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder:
-    """Of 4.3.1."""
-    return _as_4_3(decoder, _NAMES_4_3, goes_on)
-
-
-def _as_4_3(decoder: RecordDecoder, names: JavaNames, goes_on: bool) -> ContentsDecoder:
+def _as_4_3(decoder: RecordDecoder, names: JavaNames, *, goes_on: bool) -> ContentsDecoder:
     """With the messages that Kafka 4.3 knew, which are those of the versions before, too."""
     if isinstance(decoder, CoordinatorDecoder | MetadataDecoder):
         decoder = replace(decoder, release=KAFKA_4_3.name)
     return contents_decoder(decoder, goes_on=goes_on, names=names)
+
+
+_WORDS: Final[dict[str, dict[str, _Words]]] = {
+    "0.8.2": {},
+    "0.10.2": {"offsets": _OFFSETS_0_10},
+    "1.0": {"offsets": _OFFSETS_1_1, "transaction-log": _TRANSACTIONS_1_1},
+    "1.1": {"offsets": _OFFSETS_1_1, "transaction-log": _TRANSACTIONS_1_1},
+    "2.8": {"offsets": _OFFSETS_2_8, "transaction-log": _TRANSACTIONS_2_8},
+    "3.9": {"transaction-log": _TRANSACTIONS_3_9},
+}
+"""By version and coordinator. What has no words here is shown as Kafka 4.3 shows it, or from 3.9 back not at all."""
+_NAMES: Final = {"3.9": _NAMES_3_9, "4.1": _NAMES_4_1, KAFKA_4_3.name: _NAMES_4_3}
+
+
+def older_decoder(version: str, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
+    """See ``Dialect.contents_decoder``."""
+    words = _WORDS.get(version, {})
+    if isinstance(decoder, PlainRecordDecoder):
+        return contents_decoder(decoder)
+    if isinstance(decoder, CoordinatorDecoder) and decoder.name in words:
+        return _CoordinatorWords(decoder, words[decoder.name])
+    return _as_4_3(decoder, _NAMES[version], goes_on=goes_on) if version in _NAMES else None

@@ -11,11 +11,10 @@ from typing import ClassVar
 
 from kdump.codes import Codes, DamageError
 from kdump.dump.dialects.lines import too_new
-from kdump.dump.text.batches import BatchSearch, batch_at
-from kdump.dump.text.indexes import NO_TIMESTAMP, DumpedIndex, bad_entry, index_search
+from kdump.dump.text.batches import NO_TIMESTAMP, BatchSearch, MaxTimestamps, batch_at
+from kdump.dump.text.indexes import DumpedIndex, bad_entry, index_search
 from kdump.dump.text.options import TextOptions
 from kdump.dump.text.reports import Reports
-from kdump.dump.text.timestamps import MaxTimestamps
 from kdump.format import legacy
 from kdump.format import record as v2
 from kdump.format.batch import ATTRIBUTES_LOW_BYTE, CODEC_MASK, MAGIC_OFFSET, is_read_as_batch, parse_header
@@ -48,7 +47,7 @@ class IndexByFirstRecord(DumpedIndex):
         for number, entry in enumerate(entries):
             offset = self._first_offset(number, entry, options, known)
             if offset != entry.offset:
-                reports.index_mismatch(self.path, entry.offset, offset)
+                reports.index_mismatches.note(self.path, entry.offset, offset)
             if number and entry.offset == self.base_offset:
                 return
             if not options.verify_index_only:
@@ -104,14 +103,14 @@ class IndexByFirstRecord(DumpedIndex):
                 raise bad_entry(number, TIME_ENTRY_SIZE, f"the index leads to position {position}")
             batch = table.first_reaching(entry.offset, position)
             if batch is None or batch.last_offset != entry.offset:
-                reports.offset_not_found(self.path, entry.offset, -1 if batch is None else batch.last_offset)
+                reports.not_found.note(self.path, entry.offset, -1 if batch is None else batch.last_offset)
             else:
                 self._require_known(batch.position)
                 timestamp = timestamps.of(batch)
                 if timestamp != entry.timestamp:
-                    reports.timestamp_mismatch(self.path, entry.timestamp, timestamp)
+                    reports.timestamp_mismatches.note(self.path, entry.timestamp, timestamp)
                 if previous >= entry.timestamp:
-                    reports.timestamp_out_of_order(self.path, entry.timestamp, previous)
+                    reports.out_of_order.note(self.path, entry.timestamp, previous)
                 if number and entry.offset == self.base_offset:
                     return
             if not options.verify_index_only:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kdump.codes import Codes, DamageError
 from kdump.dump.text import lines as newest
 from kdump.dump.text.dialect import TooNewError
-from kdump.dump.text.offsets import OffsetContinuity
 from kdump.dump.text.options import TextOptions
 from kdump.dump.text.printer import TextPrinter
+from kdump.dump.text.reports import OffsetContinuity
 from kdump.format import control, legacy
 from kdump.format.batch import CODEC_NAMES, NO_TIMESTAMP_TYPE, BatchHeader
 from kdump.format.legacy import LegacyRecord, Message

@@ -6,15 +6,16 @@ Source: docs/spec/dump-output.md#11-differences-between-tool-versions, and the t
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
+from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
 from kdump.codes import Codes, DamageError
 from kdump.dump.dialects.lines import DialectLines, OlderPrinter
 from kdump.dump.text.dialect import Dialect
-from kdump.dump.text.offsets import LaterContinuity, OffsetContinuity
 from kdump.dump.text.options import TextOptions
-from kdump.dump.text.reports import Pairs
+from kdump.dump.text.reports import LaterContinuity, OffsetContinuity, Pairs
 from kdump.format import control
 from kdump.log.names import Kind
 from kdump.log.opening import read_whole
@@ -53,6 +54,21 @@ _RECORD_2_8 = (
 )
 
 
+_SNAPSHOT_HEAD: Final = (("version", "h"), ("crc", "I"))
+_SNAPSHOT_ENTRY: Final = (
+    ("producer_id", "q"),
+    ("epoch", "h"),
+    ("last_sequence", "i"),
+    ("last_offset", "q"),
+    ("offset_delta", "i"),
+    ("timestamp", "q"),
+    ("coordinator_epoch", "i"),
+    ("current_txn_first_offset", "q"),
+)
+_COUNT: Final = struct.Struct(">i")
+_ENDED: Final = "java.nio.BufferUnderflowException"
+
+
 class Kafka43(Dialect):
     """4.3.1."""
 
@@ -61,9 +77,9 @@ class Kafka43(Dialect):
 
     def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
         """See Dialect."""
-        from kdump.dump.dialects.decoders import decoder_4_3
+        from kdump.dump.dialects.decoders import older_decoder
 
-        return decoder_4_3(decoder, goes_on=goes_on)
+        return older_decoder(self.version, decoder, goes_on=goes_on)
 
 
 class Kafka41(Kafka43):
@@ -87,12 +103,6 @@ class Kafka41(Kafka43):
     ) -> Printer[str, TextBytes]:
         """See Dialect."""
         return OlderPrinter(self.version, self.lines, options, decoding, continuity, with_records=with_records)
-
-    def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
-        """See Dialect."""
-        from kdump.dump.dialects.decoders import decoder_4_1
-
-        return decoder_4_1(decoder, goes_on=goes_on)
 
     def producer_line(self, entry: ProducerEntry) -> str:
         """See Dialect; a space stands at the end of short lines."""
@@ -122,19 +132,11 @@ class Kafka39(Kafka41):
         kraft_as_json=_KRAFT - {control.LEADER_CHANGE}, kraft_names={control.LEADER_CHANGE: "LEADER_CHANGE"}
     )
 
-    def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
-        """See Dialect."""
-        from kdump.dump.dialects.decoders import decoder_3_9
-
-        return decoder_3_9(decoder, goes_on=goes_on)
-
     def snapshot_complaint(self, path: str, error: DamageError) -> str:
         """See Dialect."""
         if error.code is not Codes.SNAPSHOT_SCHEMA:
             return error.message
-        from kdump.dump.dialects.snapshots import schema_complaint
-
-        return schema_complaint(read_whole(path))
+        return _schema_complaint(read_whole(path))
 
 
 class Kafka28(Kafka39):
@@ -164,12 +166,6 @@ class Kafka28(Kafka39):
         kraft_as_json=frozenset(),
         kraft_names={2: "QUORUM_REASSIGNMENT", 3: "LEADER_CHANGE"},
     )
-
-    def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
-        """See Dialect."""
-        from kdump.dump.dialects.decoders import decoder_2_8
-
-        return decoder_2_8(decoder)
 
     def producer_line(self, entry: ProducerEntry) -> str:
         """See Dialect."""
@@ -223,12 +219,6 @@ class Kafka11(Kafka28):
         key_needs_value=True,
         kraft_names={},
     )
-
-    def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
-        """See Dialect."""
-        from kdump.dump.dialects.decoders import decoder_1_1
-
-        return decoder_1_1(decoder)
 
     def index(self) -> type[DumpedIndex]:
         """See Dialect."""
@@ -295,12 +285,6 @@ class Kafka010(Kafka10):
 
         return Index010
 
-    def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
-        """See Dialect."""
-        from kdump.dump.dialects.decoders import decoder_0_10
-
-        return decoder_0_10(decoder)
-
 
 class Kafka08(Kafka010):
     """0.8.2.2."""
@@ -332,16 +316,49 @@ class Kafka08(Kafka010):
 
         return Index08
 
-    def contents_decoder(self, decoder: RecordDecoder, *, goes_on: bool) -> ContentsDecoder | None:
-        """See Dialect."""
-        from kdump.dump.dialects.decoders import own_decoder
-
-        return own_decoder(decoder)
-
 
 def _sequence_before(sequence: int, delta: int) -> int:
     """The difference as an int of Java."""
     return (sequence - delta + 2**31) % 2**32 - 2**31
+
+
+def _schema_complaint(data: bytes) -> str:
+    """What the tools from 1.1 to 3.9 say of a snapshot that does not fit its schema.
+
+    These are the words for the first field that does not fit, or else for the version, which is looked at last.
+    Source: ``ProducerStateManager.readSnapshot`` of these versions (``org.apache.kafka.common.protocol.types``).
+    """
+    position = 0
+    for name, code in _SNAPSHOT_HEAD:
+        position += struct.calcsize(f">{code}")
+        if position > len(data):
+            return _failed(name, _ENDED)
+    trouble = _entries_trouble(data[position:])
+    if trouble is not None:
+        return _failed("producer_entries", trouble)
+    return f"Snapshot contained an unknown file version {int.from_bytes(data[:2], 'big', signed=True)}"
+
+
+def _entries_trouble(data: bytes) -> str | None:
+    if len(data) < _COUNT.size:
+        return _ENDED
+    (count,) = _COUNT.unpack_from(data)
+    left = len(data) - _COUNT.size
+    if count < 0:
+        return f"Array size {count} cannot be negative"
+    if count > left:
+        return f"Error reading array of size {count}, only {left} bytes available"
+    fields = cycle(_SNAPSHOT_ENTRY)
+    for _ in range(count * len(_SNAPSHOT_ENTRY)):
+        name, code = next(fields)
+        left -= struct.calcsize(f">{code}")
+        if left < 0:
+            return f"Error reading field '{name}': {_ENDED}"
+    return None
+
+
+def _failed(name: str, trouble: str) -> str:
+    return f"Snapshot failed schema validation: Error reading field '{name}': {trouble}"
 
 
 DIALECTS: Final[dict[str, Dialect]] = {

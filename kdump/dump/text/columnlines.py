@@ -36,6 +36,7 @@ from kdump.format.batch import (
     TRANSACTIONAL,
 )
 from kdump.payloads.decoded import PayloadError
+from kdump.reading.printing import BatchRun, TextBytes
 from kdump.rows.decoded import contents_of, json_groups, merged
 
 _BLOCK_ROWS: Final = 8192
@@ -57,16 +58,6 @@ class RecordTextOptions:
     """Given: keys and payloads are what it makes of them."""
     after_crc: bytes = b""
     """After the CRC of a message."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextRun:
-    """Consecutive batches ``first_batch`` to ``last_batch`` (exclusive) and their text."""
-
-    first_batch: int
-    last_batch: int
-    text: NDArray[np.uint8] | None
-    """Ready to be written; None: these batches are to be printed by the scalar path."""
 
 
 def batch_text(headers: NDArray[np.void], position: NDArray[np.int64], is_valid: NDArray[np.bool_]) -> RaggedText:
@@ -158,7 +149,7 @@ def dump_runs(
     *,
     is_valid: NDArray[np.bool_] | None = None,
     log: NDArray[np.int64] | None = None,
-) -> Iterator[TextRun]:
+) -> Iterator[BatchRun[TextBytes]]:
     """The text of all batches in order: each batch's line from ``batches``, then its record lines.
 
     ``arena`` and ``columns`` as for :func:`kdump.fast.records.decode_records`; ``headers``, ``batches``, ``is_valid``:
@@ -177,12 +168,12 @@ def dump_runs(
         for begin, end in pairwise(cuts.tolist()):
             match kind[begin]:
                 case 0:
-                    yield TextRun(begin, end, None)
+                    yield BatchRun(begin, end, None)
                 case 1:
-                    yield TextRun(begin, end, batches.data[batches.bounds[begin] : batches.bounds[end]])
+                    yield BatchRun(begin, end, batches.data[batches.bounds[begin] : batches.bounds[end]].data)
                 case _:
                     lines.report(begin, end)
-                    yield TextRun(begin, end, text.data[text.bounds[begin - first] : text.bounds[end - first]])
+                    yield BatchRun(begin, end, text.data[text.bounds[begin - first] : text.bounds[end - first]].data)
 
 
 def left_to_scalar(

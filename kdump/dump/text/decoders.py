@@ -12,7 +12,7 @@ from kdump.codes import Codes, DamageError
 from kdump.dump.text.remotemetadata import RefusedError, remote_metadata_text
 from kdump.format.legacy import ContentSizeError, Message
 from kdump.format.record import Headers
-from kdump.payloads.decoded import DecodeErrorKind, PayloadError, RecordDecoder, RecordPart
+from kdump.payloads.decoded import DecodeErrorKind, PayloadError, RecordDecoder, RecordPart, Undecoded
 from kdump.payloads.internal import (
     CoordinatorDecoder,
     DecodedMessage,
@@ -36,10 +36,6 @@ class LineContents(NamedTuple):
     payload: str | None
     problems: tuple[PayloadError, ...] = ()
     """Why parts of it do not decode."""
-
-
-Report = Callable[[int, PayloadError], None]
-"""Takes the offset of a record of which something does not decode, and why."""
 
 
 class ContentsDecoder(Protocol):
@@ -67,7 +63,7 @@ class TextDecoding(NamedTuple):
     """How the contents of a log's records are made, and who takes the reasons of what does not decode."""
 
     decoder: ContentsDecoder
-    report: Report
+    report: Undecoded
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> LineContents:
         """The contents of the next record. Its problems are reported."""
@@ -109,8 +105,6 @@ def contents_decoder(
     match decoder:
         case CoordinatorDecoder():
             return CoordinatorContents(decoder, names, goes_on=goes_on)
-        case MetadataDecoder(name="remote-log-metadata"):
-            return RemoteMetadataContents(decoder, names)
         case MetadataDecoder():
             return MetadataContents(decoder, names)
         case PlainRecordDecoder():
@@ -158,7 +152,7 @@ class CoordinatorContents:
 
 
 class MetadataContents:
-    """``--cluster-metadata-decoder``."""
+    """``--cluster-metadata-decoder`` and ``--remote-log-metadata-decoder``."""
 
     coordinator = None
     in_columns = True
@@ -166,47 +160,28 @@ class MetadataContents:
     def __init__(self, decoder: MetadataDecoder, names: JavaNames) -> None:
         self._decoder = decoder
         self._names = names
+        self._is_remote = decoder.name == "remote-log-metadata"
+        self._at = "at offset" if self._is_remote else "at"
 
     def contents(self, offset: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> LineContents:
         """See ContentsDecoder."""
         try:
-            return LineContents(None, json_text(metadata_frame(self._decoder.value(value))))
-        except PayloadError as error:
-            return LineContents(None, f"Error at {offset}, skipping. {_metadata_error(error, self._names)}", (error,))
-
-    def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> LineContents:
-        """See ContentsDecoder."""
-        return LineContents(None, f"Error at {offset}, skipping. {_value_size_cause(error)}", (_size_problem(error),))
-
-
-class RemoteMetadataContents:
-    """``--remote-log-metadata-decoder``."""
-
-    coordinator = None
-    in_columns = True
-
-    def __init__(self, decoder: MetadataDecoder, names: JavaNames) -> None:
-        self._decoder = decoder
-        self._names = names
-
-    def contents(self, offset: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> LineContents:
-        """See ContentsDecoder."""
-        try:
-            if value is None:
+            if value is None and self._is_remote:
                 raise PayloadError(DecodeErrorKind.MISSING, RecordPart.VALUE, "is null")
-            return LineContents(None, self._names.remote_metadata(self._decoder.value(value)))
-        except RefusedError as error:
-            text, problem = (
-                str(error),
-                PayloadError(DecodeErrorKind.REFUSED, RecordPart.VALUE, f"is refused by Kafka: {error}"),
+            message = self._decoder.value(value)
+            return LineContents(
+                None, self._names.remote_metadata(message) if self._is_remote else json_text(metadata_frame(message))
             )
-        except PayloadError as error:
-            text, problem = _metadata_error(error, self._names), error
-        return LineContents(None, f"Error at offset {offset}, skipping. {text}", (problem,))
+        except RefusedError as refused:
+            text = str(refused)
+            error = PayloadError(DecodeErrorKind.REFUSED, RecordPart.VALUE, f"is refused by Kafka: {refused}")
+        except PayloadError as undecoded:
+            text, error = _metadata_error(undecoded, self._names), undecoded
+        return LineContents(None, f"Error {self._at} {offset}, skipping. {text}", (error,))
 
     def ill_fitting(self, offset: int, message: Message, error: ContentSizeError) -> LineContents:
         """See ContentsDecoder."""
-        text = f"Error at offset {offset}, skipping. {_value_size_cause(error)}"
+        text = f"Error {self._at} {offset}, skipping. {_value_size_cause(error)}"
         return LineContents(None, text, (_size_problem(error),))
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from kdump.codes import DamageError
-from kdump.dump.text.offsets import OffsetContinuity
 from kdump.dump.text.options import DECODER_CLASSES, DECODER_PACKAGE, TextOptions
 from kdump.dump.text.printer import TextPrinter
-from kdump.dump.text.reports import ReportStyle
+from kdump.dump.text.reports import OffsetContinuity, ReportStyle
 from kdump.log.names import Kind
 from kdump.reading.printing import Printer, TextBytes
 from kdump.releases import NEWEST

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from kdump.codes import Codes, DamageError
-from kdump.dump.text.batches import BatchSearch, Located, batch_at
+from kdump.dump.text.batches import NO_TIMESTAMP, BatchSearch, Located, MaxTimestamps, batch_at
 from kdump.dump.text.options import TextOptions
 from kdump.dump.text.reports import Reports
-from kdump.dump.text.timestamps import MaxTimestamps
 from kdump.format.index import (
     OFFSET_ENTRY_SIZE,
     TIME_ENTRY_SIZE,
@@ -28,7 +27,6 @@ from kdump.log.source import Source
 
 _WARM_ENTRIES_BYTES = 8192
 _ENTRIES_AT_A_TIME = 2048
-NO_TIMESTAMP = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class DumpedIndex:
             if batch is None:
                 raise bad_entry(number, OFFSET_ENTRY_SIZE, f"no whole batch at position {entry.position} of the log")
             if batch.last_offset != entry.offset:
-                reports.index_mismatch(self.path, entry.offset, batch.last_offset)
+                reports.index_mismatches.note(self.path, entry.offset, batch.last_offset)
             if not options.verify_index_only:
                 yield f"offset: {entry.offset} position: {entry.position}\n"
 
@@ -96,13 +94,13 @@ class DumpedIndex:
                 if isinstance(batch, DamageError):
                     raise batch
                 if batch is None or batch.last_offset != entry.offset:
-                    reports.offset_not_found(self.path, entry.offset, -1 if batch is None else batch.last_offset)
+                    reports.not_found.note(self.path, entry.offset, -1 if batch is None else batch.last_offset)
                 else:
                     timestamp = timestamps.of(batch)
                     if timestamp != entry.timestamp:
-                        reports.timestamp_mismatch(self.path, entry.timestamp, timestamp)
+                        reports.timestamp_mismatches.note(self.path, entry.timestamp, timestamp)
                     if previous >= entry.timestamp:
-                        reports.timestamp_out_of_order(self.path, entry.timestamp, previous)
+                        reports.out_of_order.note(self.path, entry.timestamp, previous)
                 if not options.verify_index_only:
                     yield f"timestamp: {entry.timestamp} offset: {entry.offset}\n"
                 previous = entry.timestamp

@@ -15,12 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kdump.codes import Codes, DamageError, Finding, KdumpError
-from kdump.dump.output import DumpOutput, OutputMaker, Undecoded
+from kdump.dump.output import DumpOutput, OutputMaker
 from kdump.dump.targets import Target
 from kdump.dump.text.dialect import NEWEST_DIALECT, Dialect
-from kdump.dump.text.offsets import OffsetContinuity
 from kdump.dump.text.options import TextOptions
-from kdump.dump.text.reports import Reports
+from kdump.dump.text.reports import OffsetContinuity, Reports
 from kdump.format.batch import LENGTH_OFFSET, LOG_OVERHEAD
 from kdump.log import files
 from kdump.log.names import BOOTSTRAP_CHECKPOINT, SNAPSHOT_NAME, Kind, is_uri, last_name, sibling
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from kdump.dump.text.decoders import TextDecoding
     from kdump.dump.text.indexes import DumpedIndex
     from kdump.format.index import AbortedTxn
+    from kdump.payloads.decoded import Undecoded
     from kdump.reading.outcomes import Outcomes
 
 _Read = TypeVar("_Read")

@@ -95,7 +95,6 @@ class _TextBlocks:
         self._last = int(numbers[-1]), int(position[-1])
         is_valid = block.is_valid if block.holds_messages else None
         log = block.log if isinstance(block, JointBlock) else None
-        for run in dump_runs(
+        yield from dump_runs(
             block.arena, block.records, block.headers, self._options, batches, is_valid=is_valid, log=log
-        ):
-            yield BatchRun(run.first_batch, run.last_batch, None if run.text is None else run.text.data)
+        )

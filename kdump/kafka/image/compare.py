@@ -42,7 +42,22 @@ def snapshot_differences(log: MetadataLog) -> Iterator[SnapshotDifference]:
     Snapshots that cannot be loaded, or that the log does not reach, are left out. Those after the limit of ``COMPARED``
     records are given too, and not compared. Raises KdumpError where a file cannot be read.
     """
-    comparison = _Comparison()
+    room = most(COMPARED)
+    for snapshot, reached in _reached(log):
+        loaded = _loaded(snapshot)
+        if loaded is None or loaded.left_out is not None or reached.left_out is not None:
+            continue
+        if room <= 0:
+            yield SnapshotDifference(snapshot, is_compared=False)
+            continue
+        in_snapshot, in_log = _records(loaded.image), _records(reached.image)
+        room -= len(in_log)
+        if in_snapshot != in_log:
+            yield SnapshotDifference(snapshot, _only(in_snapshot - in_log), _only(in_log - in_snapshot))
+
+
+def _reached(log: MetadataLog) -> Iterator[tuple[SnapshotFile, ImageLoader]]:
+    """The snapshots that the log reaches, and what has loaded the log up to each."""
     snapshots = [snapshot for snapshot in log.snapshots if snapshot.end_offset > log.start_offset]
     loader = ImageLoader(with_controller=False)
     first = 0
@@ -59,7 +74,7 @@ def snapshot_differences(log: MetadataLog) -> Iterator[SnapshotDifference]:
             if batch.last_offset < first:
                 continue
             while left and left[0].end_offset <= batch.base_offset:
-                yield from comparison.differences(left.pop(0), loader)
+                yield left.pop(0), loader
             if not left:
                 return
             loader.load(batch)
@@ -68,27 +83,7 @@ def snapshot_differences(log: MetadataLog) -> Iterator[SnapshotDifference]:
         return
     for snapshot in left:
         if snapshot.end_offset == end:
-            yield from comparison.differences(snapshot, loader)
-
-
-class _Comparison:
-    """Compares snapshots with the images that the log gives up to them."""
-
-    def __init__(self) -> None:
-        self._left = most(COMPARED)
-
-    def differences(self, snapshot: SnapshotFile, log: ImageLoader) -> Iterator[SnapshotDifference]:
-        """How a snapshot differs from the image of the log, if it does, and if both have all that was written."""
-        loaded = _loaded(snapshot)
-        if loaded is None or loaded.left_out is not None or log.left_out is not None:
-            return
-        if self._left <= 0:
-            yield SnapshotDifference(snapshot, is_compared=False)
-            return
-        in_snapshot, in_log = _records(loaded.image), _records(log.image)
-        self._left -= len(in_log)
-        if in_snapshot != in_log:
-            yield SnapshotDifference(snapshot, _only(in_snapshot - in_log), _only(in_log - in_snapshot))
+            yield snapshot, loader
 
 
 def _loaded(snapshot: SnapshotFile) -> ImageLoader | None:

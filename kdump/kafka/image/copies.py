@@ -105,21 +105,8 @@ def by_cluster(copies: Iterable[MetadataCopy]) -> Iterator[list[MetadataCopy]]:
     yield from found.values()
 
 
-@dataclass(frozen=True, slots=True)
-class _Reach:
-    """How far a copy goes: the epoch and the end offset by which raft votes, and the last offset of each epoch."""
-
-    copy: MetadataCopy
-    ends: dict[int, int]
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        """More is newer; of equals the copy that begins earlier counts."""
-        epoch = max(self.ends, default=-1)
-        return epoch, self.ends.get(epoch, -1), -self.copy.log.start_offset
-
-
-def _reach(copy: MetadataCopy) -> _Reach:
+def _rank(copy: MetadataCopy) -> tuple[int, int, int]:
+    """The epoch and the end offset by which raft votes; of equals the copy that begins earlier counts."""
     ends: dict[int, int] = {}
     for snapshot in copy.log.snapshots:
         if snapshot.end_offset:
@@ -129,12 +116,13 @@ def _reach(copy: MetadataCopy) -> _Reach:
             ends[batch.epoch] = max(ends.get(batch.epoch, 0), batch.last_offset + 1)
     except UnreadableBatchError:
         pass
-    return _Reach(copy, ends)
+    epoch = max(ends, default=-1)
+    return epoch, ends.get(epoch, -1), -copy.log.start_offset
 
 
 def newest(copies: list[MetadataCopy]) -> MetadataCopy:
     """The copy that would win an election: the highest epoch, then the most records."""
-    return max(map(_reach, copies), key=lambda reach: reach.rank).copy if len(copies) > 1 else copies[0]
+    return max(copies, key=_rank) if len(copies) > 1 else copies[0]
 
 
 def certain_end(copies: list[MetadataCopy], main: MetadataCopy, voters: Iterable[int]) -> int | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from itertools import accumulate, chain
 from typing import Any, Final, Protocol
@@ -21,7 +21,6 @@ from kdump.kafka.image.faults import Fault, Grade, ReplayError
 from kdump.kafka.image.image import MetadataDelta, MetadataImage, Provenance, newer_codes
 from kdump.kafka.image.metadatalog import MetadataBatch, SnapshotFile, UnreadableBatchError, snapshot_batches
 from kdump.kafka.image.metadataversion import FEATURE, is_newer_level
-from kdump.kafka.image.quorum import Quorum
 from kdump.kafka.image.topics import PARTITION_CHANGE
 from kdump.limits import METADATA, hint, most
 from kdump.payloads.decoded import DecodeErrorKind, PayloadError
@@ -59,6 +58,29 @@ class _Transaction(Enum):
 
 
 _OPEN: Final = (_Transaction.STARTED, _Transaction.CONTINUED)
+
+
+@dataclass(slots=True)
+class Quorum:
+    """The quorum of controllers, as control records tell it.
+
+    ``leader``: of the last election, None where it is not known. ``voters``: their ids, sorted.
+    """
+
+    leader: int | None = None
+    kraft_version: int = 0
+    voters: list[dict[str, Any]] = field(default_factory=list)
+
+    def see(self, kind: int, values: dict[str, Any]) -> None:
+        """The next control record."""
+        if kind == control.LEADER_CHANGE:
+            self.leader = values["leaderId"]
+            if not self.kraft_version:
+                self.voters = _voters(values["voters"])
+        elif kind == control.KRAFT_VERSION:
+            self.kraft_version = values["kRaftVersion"]
+        elif kind == control.KRAFT_VOTERS:
+            self.voters = _voters(values["voters"])
 
 
 class Watcher(Protocol):
@@ -332,3 +354,7 @@ def _held(batch: MetadataBatch) -> list[bytes]:
     values = [value for _, value in batch.records[:_MOST_HELD]]
     sizes = accumulate(map(len, values))
     return [value for value, size in zip(values, sizes, strict=True) if size <= _MOST_HELD_BYTES] or values[:1]
+
+
+def _voters(voters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(voters, key=lambda voter: voter["voterId"])

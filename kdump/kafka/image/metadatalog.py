@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, overload
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from kdump.fast.headers import native_column
 from kdump.format import control
 from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC, MAGIC_OFFSET, BatchHeader, batch_crc, parse_header
 from kdump.format.record import read_records
+from kdump.limits import METADATA, hint, most
 from kdump.log import files
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.opening import open_source
@@ -237,41 +237,12 @@ def _block(block: BatchBlock, chunk: Chunk, path: str) -> Iterator[MetadataBatch
 _COLUMNS: Final = ("base_offset", "partition_leader_epoch", "max_timestamp")
 
 
-class _Values(Sequence[tuple[None, bytes]]):
-    """The records of a batch that may have millions, as bytes. Their keys are null."""
-
-    def __init__(self, values: Iterable[bytes]) -> None:
-        self._data = bytearray()
-        self._ends = array("I", [0])
-        """Four bytes are enough for what comes out of a batch: see BATCH_LIMIT."""
-        for value in values:
-            self._data += value
-            self._ends.append(len(self._data))
-
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    @overload
-    def __getitem__(self, number: int) -> tuple[None, bytes]: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> list[tuple[None, bytes]]: ...
-
-    def __getitem__(self, number: int | slice) -> tuple[None, bytes] | list[tuple[None, bytes]]:
-        numbers = range(len(self))[number]
-        if isinstance(numbers, range):
-            return [self[one] for one in numbers]
-        return None, bytes(self._data[self._ends[numbers] : self._ends[numbers + 1]])
-
-
 def _alone(chunk: Chunk, number: int, path: str) -> MetadataBatch:
     """One entry, read strictly."""
     start, end = chunk.entry(number)
     data = chunk.data[start:end]
     position = chunk.position + start
     offset = int.from_bytes(data[:8], "big", signed=True)
-
-    records: Sequence[tuple[bytes | None, bytes]]
 
     def unreadable(message: str, *, is_cut: bool = False) -> UnreadableBatchError:
         return UnreadableBatchError(message, path, position, offset, is_cut=is_cut)
@@ -282,12 +253,13 @@ def _alone(chunk: Chunk, number: int, path: str) -> MetadataBatch:
     computed = batch_crc(data)
     if computed != header.crc:
         raise unreadable(f"stored CRC {header.crc}, computed {computed}", is_cut=True)
+    if header.record_count > most(METADATA):
+        raise unreadable(f"it has {header.record_count:,} records, more than kdump keeps; {hint(METADATA)}")
     try:
-        checked = (
+        records = [
             _checked(record.timestamp - header.base_timestamp, record.key, record.value, len(record.headers), header)
             for record in read_records(header, data, BATCH_LIMIT)
-        )
-        records = list(checked) if header.is_control else _Values(value for _, value in checked)
+        ]
     except (DamageError, ValueError) as error:
         raise unreadable(error.message if isinstance(error, DamageError) else str(error)) from None
     return MetadataBatch(

@@ -5,13 +5,17 @@ Source: docs/spec/metadata.md#2-loading.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from kdump.codes import DamageError, KdumpError
+from kdump.format import control
+from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, QUORUM_STATE, parse_quorum_state
 from kdump.kafka.image.faults import Fault, Grade, ReplayError
 from kdump.kafka.image.image import MetadataImage
-from kdump.kafka.image.loader import ImageLoader, Watcher
+from kdump.kafka.image.loader import ImageLoader, Quorum, Watcher
 from kdump.kafka.image.metadatalog import (
     MetadataBatch,
     MetadataLog,
@@ -19,8 +23,9 @@ from kdump.kafka.image.metadatalog import (
     UnreadableBatchError,
     snapshot_timestamp,
 )
-from kdump.kafka.image.quorum import Quorum, leader_of
 from kdump.kafka.image.snapshotrecords import losses
+from kdump.log.opening import read_whole
+from kdump.log.siblings import read_leader_epochs
 from kdump.releases import Release
 
 
@@ -131,11 +136,45 @@ def replay(
         result.beyond_log = snapshot
     if loader.quorum.leader is None:
         # A snapshot does not hold the election, which was before its end.
-        loader.quorum.leader = leader_of(log, loader.image.provenance.epoch)
+        loader.quorum.leader = _leader_of(log, loader.image.provenance.epoch)
     result.open_transaction, result.left_out = loader.open_transaction, loader.left_out
     loader.faults.extend(_last_faults(loader, result))
     result.faults = loader.faults
     return result
+
+
+def _leader_of(log: MetadataLog, epoch: int) -> int | None:
+    """Who leads in an epoch, by the record with which it begins, else by quorum-state. None where neither tells it.
+
+    Source: docs/spec/metadata.md#rule-3-what-is-committed.
+    """
+    elected = _elected(log, epoch)
+    if elected is not None:
+        return elected
+    try:
+        leader_id, leader_epoch = parse_quorum_state(read_whole(os.path.join(log.directory, QUORUM_STATE)))
+    except KdumpError:
+        return None
+    return leader_id if leader_epoch == epoch and leader_id >= 0 else None
+
+
+def _elected(log: MetadataLog, epoch: int) -> int | None:
+    entries = read_leader_epochs(os.path.join(log.directory, LEADER_EPOCH_CHECKPOINT))
+    start = next((entry.start_offset for entry in entries if entry.epoch == epoch), None)
+    if start is None or start < log.start_offset:
+        return None
+    try:
+        batch = next((batch for batch in log.batches(start) if batch.last_offset >= start), None)
+        if batch is None or not batch.is_control or batch.epoch != epoch:
+            return None
+        for key, value in batch.records:
+            schema = control.schema_of(control.parse_type(key))
+            if schema is not None and schema.name == "LeaderChangeMessage":
+                leader: Any = control.parse_kraft(schema, value)["leaderId"]
+                return int(leader)
+    except (UnreadableBatchError, DamageError):
+        pass
+    return None
 
 
 def _last_faults(loader: ImageLoader, result: Replayed) -> list[Fault]:

@@ -162,7 +162,7 @@ class ProducerManager:
     def _replay(self, segment: StartSegment, offset: int, end: int | None) -> None:
         """Apply the batches of a segment from an offset on; ``end``: as far as that offset, None for all."""
         holding = None if end is None else segment.find(end)
-        extent = segment.read_range(offset, segment.size if holding is None else holding.position)
+        extent = segment.read_range(offset, segment.size if holding is None else holding[0])
         if extent is not None:
             with self._directory.open(segment.log_name) as source:
                 self._apply(_telling_batches(source, *extent))

@@ -6,15 +6,13 @@ Source: docs/spec/startup.md#3-loading-the-segments (rules 8, 9, 11 and 14; LogS
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from kdump.codes import DamageError
 from kdump.format.batch import MAX_INT32
 from kdump.format.index import TIME_ENTRY_SIZE, TXN_ENTRY_SIZE, AbortedTxn, txn_entries
 from kdump.kafka.failures import FailureKind, KafkaFailureError
 from kdump.kafka.producers import ProducerStates
-from kdump.kafka.recover import Recovery, SegmentRecovery
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, IndexBuilder
+from kdump.kafka.recover import Recovery, recover
 from kdump.kafka.startup.batches import StoredBatch, batches_of, chunks
 from kdump.kafka.startup.directory import Directory, LoadSettings
 from kdump.kafka.startup.indexfiles import IndexFile, OffsetIndexFile
@@ -22,7 +20,6 @@ from kdump.kafka.startup.names import INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, 
 from kdump.kafka.startup.outcome import ILLEGAL_ARGUMENT, KAFKA, StartFailureError
 from kdump.kafka.startup.textfiles import LeaderEpochs
 from kdump.log.content import Content
-from kdump.log.walk import Walk
 
 
 class OffsetOverflowError(Exception):
@@ -32,13 +29,6 @@ class OffsetOverflowError(Exception):
         super().__init__(message)
         self.segment = segment
         self.message = message
-
-
-class FoundBatch(NamedTuple):
-    """A batch of a log: where it begins in the file, and its first offset."""
-
-    position: int
-    base_offset: int
 
 
 class StartSegment:
@@ -109,19 +99,19 @@ class StartSegment:
             self.time_index.resize(0)
         return any(entry.last_offset < self.base_offset for entry in self._aborted())
 
-    def find(self, offset: int) -> FoundBatch | None:
-        """The batch that holds an offset, or the first one after it; None at the end.
+    def find(self, offset: int) -> tuple[int, int] | None:
+        """(position, base offset) of the batch that holds an offset, or of the first one after it; None at the end.
 
         Raises:
             StartFailureError: a broken length field or header on the way.
         """
         with self._directory.open(self.log_name) as source:
-            previous: tuple[FoundBatch, StoredBatch] | None = None
+            previous: tuple[tuple[int, int], StoredBatch] | None = None
             for chunk in chunks(source, self.index.position_of(offset)):
                 for batch in batches_of(chunk):
-                    found = FoundBatch(batch.position, batch.base_offset)
-                    if found.base_offset >= offset:
-                        is_held = found.base_offset > offset and previous and previous[1].last_offset >= offset
+                    found = batch.position, batch.base_offset
+                    if found[1] >= offset:
+                        is_held = found[1] > offset and previous and previous[1].last_offset >= offset
                         return previous[0] if is_held and previous else found
                     previous = found, batch
                 if previous is not None:
@@ -161,10 +151,11 @@ class StartSegment:
         found = self.find(offset)
         if found is None:
             return None
-        if found.position > end:
-            message = f"offset {offset} is at position {found.position} of {self.log_name}, after {end}"
+        position, _ = found
+        if position > end:
+            message = f"offset {offset} is at position {position} of {self.log_name}, after {end}"
             raise StartFailureError(ILLEGAL_ARGUMENT, message)
-        return found.position, end
+        return position, end
 
     def recover(self, producers: ProducerStates, epochs: LeaderEpochs) -> Recovery:
         """Walk the log, cut it, and rebuild its index files.
@@ -178,9 +169,11 @@ class StartSegment:
             KafkaFailureError: any other failure.
         """
         index, time_index, txn_index = self.index, self.time_index, self._names[TXN_INDEX]
-        result = self._walk(producers, epochs.latest)
+        size, latest = self._max_index_size, epochs.latest
+        with self._directory.open(self.log_name) as source:
+            result = recover(source, self.base_offset, producers, index_size=size, latest_leader_epoch=latest)
         failure, built = result.failure, result.indexes
-        assert built is not None, "the entries are kept"
+        assert built is not None, "they are needed"
         is_cut = failure is None or failure.after_truncation
         if is_cut:
             self._directory.resize(self.log_name, result.end)
@@ -204,7 +197,7 @@ class StartSegment:
             StartFailureError: as ``find``.
         """
         found = self.find(offset)
-        cut = 0 if found is None else self.size - found.position
+        cut = 0 if found is None else self.size - found[0]
         self.index.empty()
         self.time_index.empty()
         name = self._names[TXN_INDEX]
@@ -226,17 +219,6 @@ class StartSegment:
             if file is not None:
                 file.name = self._names[kind]
         return list(self._names.values())
-
-    def _walk(self, producers: ProducerStates, latest_epoch: int) -> Recovery:
-        indexes = IndexBuilder(self.base_offset, interval=DEFAULT_INDEX_INTERVAL, size=self._max_index_size, keep=True)
-        recovery = SegmentRecovery(self.base_offset, producers, indexes, latest_leader_epoch=latest_epoch)
-        with self._directory.open(self.log_name) as source:
-            walk = Walk(source)
-            if recovery.open(self.size):
-                for chunk in walk.chunks():
-                    if not recovery.take(chunk):
-                        break
-        return recovery.finish(walk.stop, walk.bad_length)
 
     def _aborted(self) -> Iterator[AbortedTxn]:
         if self._has_txn_index:

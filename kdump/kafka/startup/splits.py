@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from kdump.format.batch import MAGIC, MAGIC_OFFSET, MAX_INT32
 from kdump.format.legacy import parse_message
 from kdump.kafka.failures import KafkaFailureError
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, IndexBuilder
+from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.kafka.startup.batches import StoredBatch, batches
 from kdump.kafka.startup.loader import Loading
 from kdump.kafka.startup.names import CLEANED, DELETED, INDEX, LOG, SWAP, TIME_INDEX, file_name
@@ -82,11 +82,9 @@ def _made_parts(loading: Loading, segment: StartSegment) -> list[StartSegment]:
     repeated: int | None = None
     with directory.open(segment.log_name) as source:
         for base_offset, start, end, indexes in _parts(source, log.size, loading.settings.max_index_size):
-            contents = indexes.contents()
-            assert contents is not None, "the entries are kept"
             if base_offset in made:
                 repeated = base_offset
-            made[base_offset] = log.part(start, end), contents
+            made[base_offset] = log.part(start, end), indexes.contents()
     if repeated is not None:
         name = file_name(repeated, LOG) + CLEANED
         raise StartFailureError(NO_SUCH_FILE, f"two parts of {segment.log_name} are called {name}", is_io=True)
@@ -110,7 +108,7 @@ def _parts(source: Source, size: int, max_index_size: int) -> Iterator[tuple[int
             base_offset, start = batch.base_offset, end
             if not 0 <= last_offset - base_offset <= MAX_INT32:
                 raise StartFailureError(ILLEGAL_STATE, f"the batch at position {start} fits no segment")
-            indexes = IndexBuilder(base_offset, interval=DEFAULT_INDEX_INTERVAL, size=max_index_size, keep=True)
+            indexes = IndexBuilder(base_offset, size=max_index_size)
         if batch.data[MAGIC_OFFSET] > MAGIC:
             # Unlike the code that reads a log for recovery, the copying code checks the magic byte.
             raise StartFailureError(CORRUPT_RECORD, f"the batch at position {batch.position} is of no known magic")

@@ -162,5 +162,5 @@ def _batch_offset(loading: Loading, offset: int, end: int) -> int:
     for base in covering(segments, offset):
         found = segments[base].find(offset)
         if found is not None:
-            return found.base_offset
+            return found[1]
     return end

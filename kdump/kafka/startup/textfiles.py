@@ -12,10 +12,17 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Final
 
-from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from kdump.format.checkpoint import (
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    EpochEntry,
+    write_leader_epoch_checkpoint,
+)
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.outcome import ILLEGAL_ARGUMENT, KAFKA_STORAGE, NULL_POINTER, NUMBER_FORMAT, StartFailureError
 from kdump.log.content import Content
@@ -129,8 +136,58 @@ def _refused(name: str, message: str) -> StartFailureError:
     return StartFailureError(KAFKA_STORAGE, f"{name} is refused: {message}", is_io=True)
 
 
-class LeaderEpochs:
-    """The epochs with the offset at which each begins, rising.
+class EpochCache:
+    """The leader epochs of a log: (epoch, first offset) of each, both rising. Each change says whether it changes any.
+
+    Source: docs/spec/replicas.md#2-the-epoch-cache (LeaderEpochFileCache).
+    """
+
+    def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
+        self.entries = list(entries)
+
+    @property
+    def latest(self) -> int:
+        """The latest epoch, -1 without one."""
+        return self.entries[-1][0] if self.entries else -1
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """An epoch begins."""
+        if self.entries and epoch == self.entries[-1][0] and start_offset >= self.entries[-1][1]:
+            return False
+        while self.entries and (self.entries[-1][0] >= epoch or self.entries[-1][1] >= start_offset):
+            self.entries.pop()
+        self.entries.append((epoch, start_offset))
+        return True
+
+    def end_offset(self, epoch: int, log_end: int) -> tuple[int, int] | None:
+        """(the largest epoch up to this one, where it ends); None: not known."""
+        if not self.entries:
+            return None
+        if epoch == self.entries[-1][0]:
+            return epoch, log_end
+        number = bisect_right(self.entries, epoch, key=itemgetter(0))
+        if number == len(self.entries):
+            return None
+        following = self.entries[number][1]
+        return (epoch, following) if number == 0 else (self.entries[number - 1][0], following)
+
+    def cut_end(self, offset: int) -> bool:
+        """Forget those that begin at an offset or after."""
+        before = len(self.entries)
+        while self.entries and self.entries[-1][1] >= offset:
+            self.entries.pop()
+        return len(self.entries) < before
+
+    def cut_start(self, offset: int) -> bool:
+        """Of those that begin at an offset or before keep only the last, from there on."""
+        number = bisect_right(self.entries, offset, key=itemgetter(1))
+        if number:
+            self.entries[:number] = [(self.entries[number - 1][0], offset)]
+        return number > 0
+
+
+class LeaderEpochs(EpochCache):
+    """The leader epochs of a partition directory.
 
     A broker rewrites the file for each new epoch. Nothing else reads it during a start, so here it is formatted once,
     by ``flush``: the cost stays in proportion to the number of epochs.
@@ -140,66 +197,46 @@ class LeaderEpochs:
     """
 
     def __init__(self, directory: Directory) -> None:
+        super().__init__()
         self._directory = directory
-        self._entries: list[tuple[int, int]] = []
         self._is_changed = False
         if LEADER_EPOCH_CHECKPOINT not in directory:
             directory[LEADER_EPOCH_CHECKPOINT] = Content.of_bytes(b"")
         for epoch, start_offset in _epochs_in(directory.read(LEADER_EPOCH_CHECKPOINT)):
-            self._insert(epoch, start_offset)
+            self.assign(epoch, start_offset)
+        self._is_changed = False
 
-    @property
-    def entries(self) -> list[tuple[int, int]]:
-        """(epoch, first offset) of each."""
-        return list(self._entries)
-
-    @property
-    def latest(self) -> int:
-        """The latest epoch, -1 without one."""
-        return self._entries[-1][0] if self._entries else -1
-
-    def assign(self, epoch: int, start_offset: int) -> None:
-        """Add a new epoch, which begins with a batch."""
-        self._is_changed |= self._insert(epoch, start_offset)
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Add a new epoch, which begins with a batch. Raises StartFailureError for a negative epoch or offset."""
+        if epoch < 0 or start_offset < 0:
+            raise StartFailureError(ILLEGAL_ARGUMENT, f"leader epoch {epoch} begins at offset {start_offset}")
+        return self._changed(super().assign(epoch, start_offset))
 
     def clear(self) -> None:
         """Forget all epochs; the file is written even if none was known."""
-        self._entries.clear()
+        self.entries.clear()
         self._is_changed = True
 
-    def cut_end(self, end_offset: int) -> None:
-        """Forget the epochs that begin at the end of the log or after it."""
-        while end_offset >= 0 and self._entries and self._entries[-1][1] >= end_offset:
-            self._entries.pop()
-            self._is_changed = True
+    def cut_end(self, offset: int) -> bool:
+        """See EpochCache; an end below 0 is none."""
+        return offset >= 0 and self._changed(super().cut_end(offset))
 
-    def cut_start(self, start_offset: int) -> None:
-        """Keep of the epochs that begin at the log start or before only the last one, from the log start on."""
-        after = next((n for n, entry in enumerate(self._entries) if entry[1] > start_offset), len(self._entries))
-        if after:
-            self._entries[:after] = [(self._entries[after - 1][0], start_offset)]
-            self._is_changed = True
+    def cut_start(self, offset: int) -> bool:
+        """See EpochCache."""
+        return self._changed(super().cut_start(offset))
 
     def flush(self) -> None:
         """Write the file if the epochs changed."""
-        if self._is_changed:
-            self._write()
-
-    def _insert(self, epoch: int, start_offset: int) -> bool:
-        if epoch < 0 or start_offset < 0:
-            raise StartFailureError(ILLEGAL_ARGUMENT, f"leader epoch {epoch} begins at offset {start_offset}")
-        if self._entries and epoch == self._entries[-1][0] and start_offset >= self._entries[-1][1]:
-            return False
-        while self._entries and (self._entries[-1][0] >= epoch or self._entries[-1][1] >= start_offset):
-            self._entries.pop()
-        self._entries.append((epoch, start_offset))
-        return True
-
-    def _write(self) -> None:
-        lines = [str(_VERSION), str(len(self._entries)), *(f"{epoch} {offset}" for epoch, offset in self._entries)]
+        if not self._is_changed:
+            return
+        data = write_leader_epoch_checkpoint([EpochEntry(*entry) for entry in self.entries])
         self._directory.remove(_TEMPORARY)
-        self._directory[LEADER_EPOCH_CHECKPOINT] = Content.of_bytes("".join(f"{line}\n" for line in lines).encode())
+        self._directory[LEADER_EPOCH_CHECKPOINT] = Content.of_bytes(data)
         self._is_changed = False
+
+    def _changed(self, is_changed: bool) -> bool:
+        self._is_changed |= is_changed
+        return is_changed
 
 
 def _epochs_in(data: bytes) -> list[tuple[int, int]]:

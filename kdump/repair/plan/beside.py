@@ -235,7 +235,7 @@ def unfit_snapshots(plan: PartitionPlan) -> tuple[UnfitSnapshot, ...]:
         if finding is not None:
             states = known.get(offset) if offset <= valid_up_to else None
             data = None if states is None else states.snapshot()
-            unfit.append(UnfitSnapshot(offset, replace(finding, path=path), data))
+            unfit.append(UnfitSnapshot(replace(finding, path=path), data))
     return tuple(unfit)
 
 

@@ -11,8 +11,7 @@ from kdump.codes import Finding
 from kdump.format.checkpoint import LEADER_EPOCH_CHECKPOINT
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL
-from kdump.log.files import directory_of
-from kdump.log.fingerprint import FileFingerprint
+from kdump.log.files import FileFingerprint, directory_of
 from kdump.log.names import Kind, parse_file_name
 from kdump.log.partition import segments_around
 from kdump.log.siblings import read_leader_epochs
@@ -188,12 +187,10 @@ class UnfitSnapshot:
     """A producer snapshot that does not fit the log.
 
     Attributes:
-        offset: of its name.
         finding: what verify says of it, with its path.
         data: what it is to hold, None: it goes, and a broker that needs it makes it again.
     """
 
-    offset: int
     finding: Finding
     data: bytes | None
 

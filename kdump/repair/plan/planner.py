@@ -12,8 +12,7 @@ from kdump.format.checkpoint import LOG_START_CHECKPOINT
 from kdump.format.index import AbortedTxn, parse_txn_index
 from kdump.kafka.recover import RecoveryOutcome
 from kdump.log.content import Content, ContentSource
-from kdump.log.files import file_names
-from kdump.log.fingerprint import FileFingerprint
+from kdump.log.files import FileFingerprint, file_names
 from kdump.log.names import INDEX_KINDS, Kind, parse_file_name
 from kdump.log.opening import open_source
 from kdump.log.partition import segments_after

@@ -16,7 +16,7 @@ from kdump.format.batch import BatchHeader
 from kdump.format.snapshot import snapshot_entries
 from kdump.kafka.producers import CompletedTxn, ProducerStates
 from kdump.kafka.recover import SegmentRecovery
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_INTERVAL, DEFAULT_INDEX_SIZE, IndexBuilder
+from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.log.names import Kind, parse_file_name, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.partition import segments_around
@@ -148,7 +148,7 @@ def _replay(states: ProducersAt, segments: list[str], end: int) -> bool:
 
 def _replay_segment(states: ProducersAt, source: Source, base_offset: int) -> int | None:
     """The offset after the segment's last batch, None when not all of it is good."""
-    indexes = IndexBuilder(base_offset, interval=DEFAULT_INDEX_INTERVAL, size=DEFAULT_INDEX_SIZE, keep=False)
+    indexes = IndexBuilder(base_offset)
     recovery = SegmentRecovery(base_offset, states, indexes)
     walk = Walk(source)
     size = source.size or 0

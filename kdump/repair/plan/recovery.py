@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kdump.kafka.recover import Recovery, SegmentRecovery
-from kdump.kafka.segmentindexes import DEFAULT_INDEX_SIZE, IndexBuilder
+from kdump.kafka.segmentindexes import IndexBuilder
 from kdump.log.names import Kind
 from kdump.log.opening import check_holes
 from kdump.log.source import Source
@@ -155,7 +155,7 @@ def recover_log(
     """
     if source.size is None:
         raise ValueError("only a file whose size is known can be repaired")
-    indexes = IndexBuilder(base_offset, interval=index_interval, size=DEFAULT_INDEX_SIZE, keep=True)
+    indexes = IndexBuilder(base_offset, interval=index_interval)
     recovery = SegmentRecovery(base_offset, producers, indexes)
     kept = hashlib.sha256() if digests else None
     walk = Walk(source)

@@ -26,7 +26,6 @@ from kdump.format.checkpoint import (
 from kdump.format.index import AbortedTxn, OffsetEntry, TimeEntry
 from kdump.kafka.producers import ProducerStates
 from kdump.log.names import Kind, parse_file_name
-from kdump.log.offsetindex import rising_entries
 from kdump.log.opening import open_source
 from kdump.log.partition import segments_around
 from kdump.log.resync import CheckedChunk, ResyncWalk
@@ -36,6 +35,7 @@ from kdump.log.siblings import (
     read_time_index,
     read_topic_id,
     read_txn_index,
+    rising_entries,
     was_cleaned,
 )
 from kdump.repair.salvage.later import LaterSegments

@@ -19,7 +19,7 @@ from kdump.kafka.compaction import DELETE_RETENTION_MS, ActiveProducers, Cleanin
 from kdump.kafka.image.topicsettings import TopicSettings
 from kdump.kafka.retention import RetainedSegment, Retention, deleted_segments, largest_timestamp
 from kdump.log import files
-from kdump.log.fingerprint import FileFingerprint
+from kdump.log.files import FileFingerprint
 from kdump.log.gaps import Gap
 from kdump.log.named import STDIN
 from kdump.log.names import Kind, is_uri, sibling

@@ -12,19 +12,8 @@ import pytest
 from kdump.codes import Codes
 from kdump.format.batch import parse_header
 from tests.harness.archives import case_files
-from tests.harness.conversions import (
-    GZIP,
-    LZ4,
-    NONE,
-    SNAPPY,
-    ZSTD,
-    Seen,
-    convert,
-    converted,
-    entries,
-    records,
-    unpacked,
-)
+from tests.harness.batches import GZIP, LZ4, NONE, SNAPPY, ZSTD, entries
+from tests.harness.conversions import Seen, convert, converted, records, unpacked
 from tests.harness.examples import sparse
 
 

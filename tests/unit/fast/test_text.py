@@ -195,14 +195,14 @@ def test_record_lines(kinds: list[tuple[BatchHeader, list[Row]]], options: Recor
     assert lines.split() == expected_lines
     last = 0
     for run in dump_runs(arena, records, headers, options, lines):
-        assert run.first_batch == last < run.last_batch
-        last = run.last_batch
+        assert run.first == last < run.last
+        last = run.last
         pairs = zip(expected_lines, expected, strict=True)
-        texts = [None if text is None else line + text for line, text in pairs][run.first_batch : last]
-        if run.text is None:
+        texts = [None if text is None else line + text for line, text in pairs][run.first : last]
+        if run.rows is None:
             assert texts == [None] * len(texts)
         else:
-            assert run.text.tobytes() == b"".join(text or b"?" for text in texts)
+            assert bytes(run.rows) == b"".join(text or b"?" for text in texts)
     assert last == len(batches)
 
 
@@ -214,7 +214,7 @@ def test_refused_batches_have_no_text() -> None:
     headers = header_column([PLAIN] * 4)
     text = batch_text(headers, start, np.ones(4, np.bool_))
     runs = list(dump_runs(arena, records, headers, RecordTextOptions(), text))
-    assert [(run.first_batch, run.last_batch, run.text is None) for run in runs] == [
+    assert [(run.first, run.last, run.rows is None) for run in runs] == [
         (0, 1, False),
         (1, 3, True),
         (3, 4, False),
@@ -232,10 +232,10 @@ def test_more_rows_than_a_block(rows_a_batch: int) -> None:
     lines = RaggedText.join([b"batch\n"] * count)
     runs = list(dump_runs(arena, records, header_column([PLAIN] * count), options, lines))
     records_text = "".join(expected_record_line(PLAIN, row, options) for row in batch[1])
-    assert b"".join(b"" if run.text is None else run.text.tobytes() for run in runs) == (
+    assert b"".join(b"" if run.rows is None else bytes(run.rows) for run in runs) == (
         ("batch\n" + records_text).encode() * count
     )
-    assert [run.first_batch for run in runs] == [0, *(run.last_batch for run in runs[:-1])]
+    assert [run.first for run in runs] == [0, *(run.last for run in runs[:-1])]
 
 
 def test_an_unknown_codec_has_no_line() -> None:

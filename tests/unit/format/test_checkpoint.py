@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kdump.codes import Codes, DamageError
 from kdump.format import checkpoint
-from kdump.format.checkpoint import CheckpointEntry, EpochEntry, MetaProperties, PartitionMetadata, QuorumState
+from kdump.format.checkpoint import CheckpointEntry, EpochEntry, MetaProperties
 from tests.harness.captures import Captures
 
 TOPIC_ID = b"f6And08oSwep04PoOtraAQ"
@@ -46,12 +46,12 @@ def test_meta_properties() -> None:
 
 def test_partition_metadata() -> None:
     data = b"version: 0\ntopic_id: " + TOPIC_ID
-    assert checkpoint.parse_partition_metadata(data) == PartitionMetadata(0, TOPIC_ID.decode())
+    assert checkpoint.parse_topic_id(data) == TOPIC_ID.decode()
 
 
 def test_quorum_state() -> None:
     data = b'{"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
-    assert checkpoint.parse_quorum_state(data) == QuorumState(1, 1, 2, -1)
+    assert checkpoint.parse_quorum_state(data) == (1, 2)
 
 
 def test_clean_shutdown() -> None:
@@ -74,11 +74,11 @@ def test_clean_shutdown() -> None:
         (checkpoint.parse_leader_epoch_checkpoint, bytes(12), 0),
         (checkpoint.parse_offset_checkpoint, b"0\n1\ntopic 0\n", 4),
         (checkpoint.parse_offset_checkpoint, b"0\n1\ntopic 1_0 5\n", 4),
-        (checkpoint.parse_partition_metadata, b"version: 0\n", 11),
-        (checkpoint.parse_partition_metadata, b"version: 1\ntopic_id: " + TOPIC_ID, 0),
-        (checkpoint.parse_partition_metadata, b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", 11),
-        (checkpoint.parse_partition_metadata, b"version: 0\ntopic_id: " + TOPIC_ID[1:], 11),
-        (checkpoint.parse_partition_metadata, b"version=0\n", 0),
+        (checkpoint.parse_topic_id, b"version: 0\n", 11),
+        (checkpoint.parse_topic_id, b"version: 1\ntopic_id: " + TOPIC_ID, 0),
+        (checkpoint.parse_topic_id, b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", 11),
+        (checkpoint.parse_topic_id, b"version: 0\ntopic_id: " + TOPIC_ID[1:], 11),
+        (checkpoint.parse_topic_id, b"version=0\n", 0),
         (checkpoint.parse_meta_properties, b"", 0),
         (checkpoint.parse_meta_properties, b"version=2\nnode.id=1\n", 0),
         (checkpoint.parse_meta_properties, b"version=1\ncluster.id=a\n", 0),
@@ -102,7 +102,7 @@ def test_refused(parse: Callable[[bytes], object], data: bytes, position: int) -
 PARSERS = (
     checkpoint.parse_offset_checkpoint,
     checkpoint.parse_leader_epoch_checkpoint,
-    checkpoint.parse_partition_metadata,
+    checkpoint.parse_topic_id,
     checkpoint.parse_meta_properties,
     checkpoint.parse_quorum_state,
     checkpoint.parse_clean_shutdown,
@@ -127,7 +127,7 @@ def refusal(parse: Callable[[bytes], object], data: bytes) -> DamageError | None
 def test_captures(captures: Captures) -> None:
     by_name: dict[str, Callable[[bytes], object]] = {
         checkpoint.LEADER_EPOCH_CHECKPOINT: checkpoint.parse_leader_epoch_checkpoint,
-        checkpoint.PARTITION_METADATA: checkpoint.parse_partition_metadata,
+        checkpoint.PARTITION_METADATA: checkpoint.parse_topic_id,
         checkpoint.QUORUM_STATE: checkpoint.parse_quorum_state,
         checkpoint.META_PROPERTIES: checkpoint.parse_meta_properties,
     }

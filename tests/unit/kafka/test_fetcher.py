@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdump.kafka.fetcher import EpochCache, FetchedBatches, FollowerOutcome, ReplicaLog, follow
+from kdump.kafka.fetcher import FetchedBatches, FollowerOutcome, ReplicaLog, follow
+from kdump.kafka.startup.textfiles import EpochCache
 from tests.harness.replicas import Truth
 
 
@@ -146,4 +147,4 @@ def test_epoch_cache() -> None:
     cache.cut_end(20)
     assert cache.entries == [(2, 15)]
     cache.cut_end(0)
-    assert (cache.entries, cache.latest, cache.end_offset(0, 0)) == ([], None, None)
+    assert (cache.entries, cache.latest, cache.end_offset(0, 0)) == ([], -1, None)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import kdump
-from kdump.rows.schema import snake_case
+from kdump.rows.columns import snake_case
 from tests.harness.archives import unpack_cases
 from tests.harness.captures import Captures, names_with_logs
 from tests.harness.cli_runs import kdump as command

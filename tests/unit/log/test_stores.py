@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kdump.codes import Codes, KdumpError
 from kdump.inputs import PathDirectory, inputs_of, log_paths
 from kdump.log import files, stores
-from kdump.log.listing import ListingEntry
+from kdump.log.named import ListingEntry
 from kdump.log.opening import open_source, read_whole
 from kdump.log.resync import ResyncWalk
 from kdump.log.walk import Walk

@@ -11,7 +11,7 @@ import pytest
 
 from kdump.format.index import TXN_ENTRY
 from kdump.reading.transactionreader import TransactionReader
-from kdump.reading.transactions import AbortedRanges, OpenTransactions, Transactions
+from kdump.reading.transactions import AbortedRanges, OpenTransactions, Transactions, indexed_aborts
 from kdump.reading.view import DecodePath
 from kdump.rows.tables import BATCH
 from tests.harness.batches import ABORT, COMMIT, CONTROL, TRANSACTIONAL, marker, plain_rows, v2_batch
@@ -187,7 +187,7 @@ def test_falling_offsets_are_put_in_order_together(tmp_path: Path) -> None:
     try:
         read.read_segment(str(low), 4 * count)
         read.read_segment(str(high))
-        ranges.read(str(low))
+        ranges.add(indexed_aborts(str(low)))
     finally:
         sys.setprofile(None)
     assert moves == 0

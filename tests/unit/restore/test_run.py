@@ -13,7 +13,7 @@ import pytest
 from kdump.codes import Codes, KdumpError
 from kdump.convert.conversion import Conversion
 from kdump.format.batch import parse_header
-from kdump.format.checkpoint import parse_leader_epoch_checkpoint, parse_offset_checkpoint, parse_partition_metadata
+from kdump.format.checkpoint import parse_leader_epoch_checkpoint, parse_offset_checkpoint, parse_topic_id
 from kdump.format.snapshot import parse_snapshot
 from kdump.inputs import resolve
 from kdump.kafka07.message import write_message
@@ -114,7 +114,7 @@ def test_a_transactional_log(tmp_path: Path) -> None:
         assert (partition / path.name).read_bytes() == path.read_bytes()
     for path in TRANSACTIONAL.glob("*.txnindex"):
         assert (partition / path.name).read_bytes() == path.read_bytes(), path.name
-    assert parse_partition_metadata((partition / "partition.metadata").read_bytes()).topic_id == ID
+    assert parse_topic_id((partition / "partition.metadata").read_bytes()) == ID
     assert [line(logs, name) for name in CHECKPOINTS] == [END, END, None]
     assert (logs / "recovery-point-offset-checkpoint").read_text() == f"0\n2\nother 0 9\nt 0 {END}\n"
     assert (logs / MARKER).is_file()

@@ -16,12 +16,12 @@ from kdump.format.record import read_records
 from kdump.log.context import FileContext
 from kdump.rows.arrow import ArrowPrinter, arrow_schema
 from kdump.rows.columnarlines import record_runs
+from kdump.rows.columns import Column, ColumnType, Table
 from kdump.rows.filetables import FINDING
 from kdump.rows.formatted import FormatLines
 from kdump.rows.humantable import HumanTable
 from kdump.rows.printers import RowLines, RowPrinter
 from kdump.rows.scalarlines import Output
-from kdump.rows.schema import Column, ColumnType, Table
 from kdump.rows.tables import BATCH, RECORD
 from tests.harness.batches import plain_rows, v2_batch
 

@@ -62,7 +62,7 @@ class Partition:
 
 
 def read_range(wanted: ByteRange, options: ArrowOptions) -> Iterator[pa.RecordBatch]:
-    return read_log(wanted.log, wanted.open, options, TransactionReader(), start=wanted.first)
+    return read_log(wanted, options, TransactionReader())
 
 
 class Reader:
@@ -268,13 +268,13 @@ def test_a_file_that_is_deleted_or_cut_after_the_plan(partition: Partition) -> N
     first, second = reader.stretches(reader.end())
     partition.cut(10, 30)
     with pytest.raises(ChangedError, match="start the query again"):
-        second.open()
+        second.open_planned()
     partition.append(0, b"x")
     with pytest.raises(ChangedError):
-        first.open()
+        first.open_planned()
     partition.delete(0)
     with pytest.raises(DataLossError, match=r"0\.log was deleted before it was read"):
-        first.open()
+        first.open_planned()
 
 
 def test_compaction_under_the_reader(partition: Partition) -> None:

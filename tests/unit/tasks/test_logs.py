@@ -12,10 +12,10 @@ from kdump.inputs import inputs_of
 from kdump.log.context import FileContext
 from kdump.reading.selection import Range
 from kdump.rows.arrow import arrow_schema
-from kdump.rows.schema import Table
+from kdump.rows.columns import Table
 from kdump.rows.tables import BATCH, RECORD
 from kdump.spark.readrecords import ArrowOptions, Mode, read_logs
-from kdump.tasks.logs import OPEN_COST, LogFile, Wanted, log_files, plan
+from kdump.tasks.logs import LogFile, Wanted, log_files, plan
 from tests.harness.arrowrows import Row, rows_of
 from tests.harness.batches import message, v2_batch, wrapper
 from tests.harness.fast_reference import Row as Record
@@ -134,7 +134,7 @@ def test_modes_where_only_the_crc_of_a_wrapper_is_wrong(tmp_path: Path) -> None:
 
 
 def test_packing() -> None:
-    tasks = plan([made_up(n, 1000) for n in range(100)], open_cost=OPEN_COST)
+    tasks = plan([made_up(n, 1000) for n in range(100)])
     assert [len(task) for task in tasks] == [32, 32, 32, 4]
     assert [len(task) for task in plan([made_up(n, 1 << 30) for n in range(3)])] == [1, 1, 1]
     assert len(plan([made_up(n, 1 << 20) for n in range(8)], min_tasks=4)) >= 4

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 import zlib
+from pathlib import Path
 
 import pytest
 
 from kdump.codes import Codes, KdumpError, Severity
-from kdump.format.index import OffsetEntry
+from kdump.format.index import OFFSET_ENTRY
 from kdump.verify.gaps import NextSegment
 from kdump.verify.ordered import OrderedChecks
 from kdump.verify.segment import CheckOptions
@@ -71,13 +72,15 @@ def test_wrong_crcs_side_by_side() -> None:
     assert [(one.first_offset, one.last_offset, one.continue_at) for one in found] == [(3, 4, 5), (5, 8, 9)]
 
 
-def test_after_broken_framing_only_the_index_leads_on() -> None:
+def test_after_broken_framing_only_the_index_leads_on(tmp_path: Path) -> None:
     log = FIRST + with_length(SECOND, 5) + THIRD + v2_batch(plain_rows(2), base_offset=9)
     start = len(FIRST) + len(SECOND)
-    index = [OffsetEntry(2, 0), OffsetEntry(8, start)]
+    entries = [OFFSET_ENTRY.pack(2, 0), OFFSET_ENTRY.pack(8, start)]
+    (tmp_path / "0.index").write_bytes(b"".join(entries))
+    (tmp_path / "00.index").write_bytes(entries[0])
     for after, expected in (
-        (NextSegment(index), 8),
-        (NextSegment(index[:1], next_base=40), 40),
+        (NextSegment(log=str(tmp_path / "0.log")), 8),
+        (NextSegment(40, str(tmp_path / "00.log")), 40),
         (NextSegment(), None),
     ):
         (found,) = both_ways(log, following=after)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kdump.dump.text.dialect import NEWEST_DIALECT
-from kdump.dump.text.offsets import OffsetContinuity
-from kdump.dump.text.reports import Reports
+from kdump.dump.text.reports import OffsetContinuity, Reports
 from kdump.payloads.java import hash_map_order
 from tests.harness.batches import message
 from tests.harness.dumpoptions import text_dump

@@ -45,6 +45,7 @@ def test_a_node_that_is_no_controller_goes_on(root: Path, tmp_path: Path) -> Non
     assert node_refusals(str(own), KAFKA_4_3) == []
 
 
+@pytest.mark.slow
 def test_a_log_of_4_4_on_both_releases(captures: Captures, tmp_path: Path) -> None:
     shutil.copytree(captures.root / "4.4.0" / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
     (tmp_path / META_PROPERTIES).write_text("version=1\nnode.id=1\ncluster.id=kdumpkdumpkdumpkdumpkQ\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,20 @@ def state(directory: Path) -> dict[str, tuple[bytes, int, int]]:
     return {
         path.name: (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_mode) for path in directory.iterdir()
     }
+
+
+def unpacked(folder: Path, is_wanted: Callable[[str], bool]) -> Path:
+    """The cases with these names."""
+    results = "startup/results.jsonl"
+    return unpack_cases("startup", folder, lambda path: path == results or is_wanted(path[len("startup/cases/") :][:5]))
+
+
+def test_every_twelfth_case(tmp_path: Path) -> None:
+    root = unpacked(tmp_path, lambda name: name[1:].isdecimal() and int(name[1:]) % 12 == 0)
+    found = [case for case in cases(root) if (root / case["dir"]).exists()]
+    assert len(found) > 30
+    for case in found:
+        assert differences(started(root / case["dir"], case["params"]), case["expect"]) == [], case["id"]
 
 
 @pytest.mark.slow
@@ -93,12 +108,7 @@ TRAPS = re.findall(r"^\.\\\" trap: (s\d+)$", (ROOT / "man" / "kdump-startup.7").
 @pytest.fixture(scope="module")
 def traps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The few cases that the manual shows."""
-    folders = {f"startup/cases/{name}" for name in TRAPS}
-    return unpack_cases(
-        "startup",
-        tmp_path_factory.mktemp("traps"),
-        lambda path: path == "startup/results.jsonl" or path[: len("startup/cases/s0000")] in folders,
-    )
+    return unpacked(tmp_path_factory.mktemp("traps"), TRAPS.__contains__)
 
 
 @pytest.mark.parametrize("name", TRAPS)

@@ -22,7 +22,7 @@ from kdump.log.content import Content, ContentPiece, ContentSource, sha256
 from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.verify.startcheck import LossReason, check_start
-from tests.harness.batches import COMMIT, NOW, TRANSACTIONAL, marker, message, plain_rows, producer_snapshot, v2_batch
+from tests.harness.batches import NOW, TRANSACTIONAL, plain_rows, producer_snapshot, v2_batch
 
 UNCLEAN, CLEAN = LoadSettings(False, max_index_size=1000, now=NOW), LoadSettings(True, max_index_size=1000, now=NOW)
 SIZE = 3
@@ -166,7 +166,6 @@ STARTS = ("starts", None)
     ("text", "expected"),
     [
         (b"", STARTS),
-        (b"0", STARTS),
         (b"0\n1\n0 0", STARTS),
         (b"1", OFFLINE),
         (b"0\n1\n0 0 0\n", OFFLINE),
@@ -206,15 +205,12 @@ def test_leader_epochs_that_stay(entries: str, expected: str) -> None:
     [
         (b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ", STARTS),
         (b"version: 1\r\nanything:  AAAAAAAAAAAAAAAAAAAAAQ==\nmore", STARTS),
-        (b"", ("broker_stops", "java.lang.NullPointerException")),
         (b"version: 0\n", ("broker_stops", "java.lang.NullPointerException")),
         (b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA", OFFLINE),
         (b"version: -1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ", OFFLINE),
         (b"version:0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ", OFFLINE),
         (bytes(44), OFFLINE),
         (b"version: 0\ntopic_id: x", ILLEGAL),
-        (b"version: 0\ntopic_id: AAAAAAAAAAAAAAAA+AAAAQ", ILLEGAL),
-        (b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ=", ILLEGAL),
     ],
 )
 def test_partition_metadata(text: bytes, expected: tuple[str, str | None]) -> None:
@@ -225,21 +221,6 @@ def test_partition_metadata(text: bytes, expected: tuple[str, str | None]) -> No
 
 
 # Rules 3 to 8.
-
-
-def test_leftovers() -> None:
-    files = dict.fromkeys(("1.checkpoint.deleted", "x.deleted", f"{6:020}.log.cleaned", "readme.txt", "a.orig"), b"x")
-    files[f"{9:020}.log.swap"] = batch(9)
-    found = directory(segment(0), **files)
-    assert start(found, UNCLEAN).outcome is StartOutcome.STARTS
-    # What a cleaner had not finished goes, and with it the swaps after.
-    assert {name for name in left(found) if not name.startswith("0")} >= {
-        "1.checkpoint.deleted",
-        "readme.txt",
-        "a.orig",
-    }
-    assert not any(name.endswith((".swap", ".cleaned", "x.deleted")) for name in left(found))
-    assert file_name(9, ".log") not in left(found)
 
 
 def test_a_swap_takes_the_place_of_everything_in_its_range() -> None:
@@ -257,27 +238,6 @@ def test_a_swap_takes_the_place_of_everything_in_its_range() -> None:
     again = directory(segment(0), segment(6), segment(12), swap)
     start(again, CLEAN)
     assert left(again)[file_name(0, ".index")] == 1000
-
-
-def test_files_without_their_log() -> None:
-    found = directory(segment(0), {file_name(6, suffix): b"x" for suffix in (".index", ".timeindex", ".txnindex")})
-    start(found, CLEAN)
-    assert left(found) == {
-        **dict.fromkeys([file_name(0, ".log")], 2 * len(batch(0))),
-        file_name(0, ".index"): 1000,
-        file_name(0, ".timeindex"): 996,
-        file_name(6, ".snapshot"): 10,
-        "leader-epoch-checkpoint": 0,
-    }
-
-
-def test_a_name_without_padding_opens_another_file() -> None:
-    found = directory(segment(0), {"56.log": b"x"})
-    result = start(found, CLEAN)
-    assert result.served is not None
-    assert result.served.segments == ((0, 2 * len(batch(0))), (56, 0))
-    assert left(found)[file_name(56, ".log")] == 0
-    assert left(found)["56.log"] == 1
 
 
 def test_a_log_of_two_gigabytes() -> None:
@@ -440,13 +400,6 @@ def test_parts_whose_offsets_fall() -> None:
     ]
 
 
-def test_parts_of_the_same_offset() -> None:
-    far = 2**31 + 10
-    found = directory(segment(0, batch(0), batch(far), batch(5), batch(far)))
-    assert outcome(start(found, UNCLEAN)) == ("dir_offline", "java.nio.file.NoSuchFileException")
-    assert [name for name in left(found) if name.endswith((".log", ".cleaned", ".swap"))] == [file_name(0, ".log")]
-
-
 def test_a_log_is_read_once_for_all_its_parts(tmp_path: Path) -> None:
     """Each batch becomes a segment; every part had the chunk after it read again."""
     log = b"".join(batch(number * 2**32) for number in range(200))
@@ -458,20 +411,6 @@ def test_a_log_is_read_once_for_all_its_parts(tmp_path: Path) -> None:
     assert result.served is not None
     assert len(result.served.segments) == 200
     assert found.bytes_read < 6 * len(log)
-
-
-def test_segments_that_cannot_be_split() -> None:
-    far = 2**31 + 10
-    assert outcome(start(directory(segment(0, batch(0), batch(far), batch(6))), UNCLEAN)) == ILLEGAL
-    assert outcome(start(directory(segment(9, batch(3))), UNCLEAN)) == ILLEGAL
-    corrupt = ("broker_stops", "org.apache.kafka.common.errors.CorruptRecordException")
-    wrong_magic = bytearray(batch(3))
-    wrong_magic[16] = 5
-    assert outcome(start(directory(segment(0, batch(0), bytes(wrong_magic), batch(far))), UNCLEAN)) == corrupt
-    torn = ("broker_stops", "java.util.NoSuchElementException")
-    found = directory(segment(0, batch(0), batch(far), batch(far + 3)[:-1]))
-    assert outcome(start(found, UNCLEAN)) == torn
-    assert not any(name.endswith(".cleaned") for name in left(found))
 
 
 # Rules 19 to 21, 25.
@@ -505,15 +444,6 @@ def test_producers_that_expired() -> None:
     assert [entry.producer_id for entry in written] == [2, 3]
 
 
-def test_a_corrupt_snapshot_goes() -> None:
-    broken = producer_snapshot((1, 0, 4, 5, 0, NOW, -1, -1))[:-1] + b"\1"
-    found = directory(segment(0), {file_name(6, ".snapshot"): broken}, segment(6))
-    check_start(found, CLEAN)
-    assert file_name(6, ".snapshot") in left(found)
-    # It is one of those that are made anew at the last two bases.
-    assert parse_snapshot(found.read(file_name(6, ".snapshot"))) == []
-
-
 def test_the_order_of_producers_in_a_snapshot() -> None:
     """Those of one bucket that a replay meets first come newest first (measured)."""
     log = b"".join(batch(6 + 3 * n, producer_id=16 * n, producer_epoch=0, base_sequence=0) for n in range(4))
@@ -521,26 +451,6 @@ def test_the_order_of_producers_in_a_snapshot() -> None:
     start(found, CLEAN)
     entries = parse_snapshot(found.read(file_name(18, ".snapshot")))
     assert [entry.producer_id for entry in entries] == [48, 32, 16, 0]
-
-
-def test_a_marker_of_a_transaction_that_is_there_twice() -> None:
-    end = marker(9, 7, COMMIT)
-    once = segment(6, transaction(6, 7), end)
-    twice = segment(6, transaction(6, 7), end, transaction(6, 7), end)
-    for files, expected in ((once, STARTS), (twice, ILLEGAL)):
-        found = directory(segment(0), files, segment(10), {file_name(6, ".snapshot"): producer_snapshot()})
-        assert outcome(start(found, CLEAN)) == expected
-
-
-def test_legacy_batches_give_no_snapshot() -> None:
-    old = b"".join(message(1, offset, b"k", b"v") for offset in range(6))
-    found = directory(segment(0, old), segment(6, old))
-    assert outcome(start(found, UNCLEAN)) == ILLEGAL
-    found = directory(segment(0, old), segment(6))
-    assert outcome(start(found, UNCLEAN)) == STARTS
-    assert [name for name in left(found) if name.endswith(".snapshot")] == [
-        file_name(offset, ".snapshot") for offset in (6, 12)
-    ]
 
 
 # Rules 22, 28.

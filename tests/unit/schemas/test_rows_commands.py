@@ -7,9 +7,8 @@ import shlex
 import subprocess
 from typing import Any
 
-from kdump.schemas.commands import registry_commands
 from kdump.schemas.registry import SchemaRecord, registry_of
-from kdump.schemas.rows import registry_records, state_rows
+from kdump.schemas.rows import registry_commands, registry_records, state_rows
 from tests.harness.schemas import TOPICS, records_in, registry, schema_cases, schema_key, schema_value
 
 

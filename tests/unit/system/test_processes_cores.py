@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.system.cores import usable_cores
+from kdump.system.processes import usable_cores
 
 V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
 V1 = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kdump.system import priority
+from kdump.system import processes
 
 _GET: dict[str, int] = {"x86_64": 252, "aarch64": 31}
 
@@ -17,7 +17,7 @@ _GET: dict[str, int] = {"x86_64": 252, "aarch64": 31}
 def test_a_process_and_its_children_are_idle() -> None:
     asks = f"import ctypes, os; print(os.nice(0), ctypes.CDLL(None).syscall({_GET[os.uname().machine]}, 1, 0) >> 13)"
     program = (
-        "import subprocess, sys; from kdump.system.priority import be_idle; "
+        "import subprocess, sys; from kdump.system.processes import be_idle; "
         f"be_idle(); subprocess.run([sys.executable, '-c', {asks!r}])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -25,7 +25,7 @@ def test_a_process_and_its_children_are_idle() -> None:
 
 
 def test_a_machine_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(priority.os, "nice", lambda step: 0)
-    monkeypatch.setattr(priority, "_IOPRIO_SET", {})
+    monkeypatch.setattr(processes.os, "nice", lambda step: 0)
+    monkeypatch.setattr(processes, "_IOPRIO_SET", {})
     with pytest.raises(OSError, match="no idle I/O class"):
-        priority.be_idle()
+        processes.be_idle()

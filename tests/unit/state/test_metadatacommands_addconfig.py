@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.kafka.addconfig import add_config
+from kdump.state.metadatacommands import add_config
 
 TEXT = st.text(st.sampled_from("ab[],= \n\t\u00a0"), max_size=6)
 

@@ -1,4 +1,4 @@
-"""How many cores this process may use."""
+"""What processes take of the machine: their priority, and the cores that they may use."""
 
 from __future__ import annotations
 
@@ -7,6 +7,33 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from typing import Final
+
+_LOWEST: Final = 19
+_IDLE_CLASS: Final = 3 << 13
+"""IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0), ioprio_set(2)."""
+_THIS_PROCESS: Final = 1
+_IOPRIO_SET: Final = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "s390x": 282, "ppc64le": 273}
+"""The number of the system call by machine: the C library has no function for it."""
+
+
+def be_idle() -> None:
+    """Give this process the lowest CPU priority, and the disk only when nobody else wants it; also those it starts.
+
+    That is the I/O class idle.
+
+    Raises:
+        OSError: the system has no such priorities.
+    """
+    os.nice(_LOWEST)
+    machine = os.uname().machine
+    if machine not in _IOPRIO_SET:
+        raise OSError(f"no idle I/O class is known on {machine}")
+    import ctypes
+
+    system = ctypes.CDLL(None, use_errno=True)
+    if system.syscall(_IOPRIO_SET[machine], _THIS_PROCESS, 0, _IDLE_CLASS):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def usable_cores(root: Path = Path("/")) -> int:
