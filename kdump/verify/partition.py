@@ -244,8 +244,8 @@ def _comes_back(path: str) -> bool:
 class _OpenLog:
     """A log, the files beside it (None: it can have none), and what is read of it: see ``SeenSegment``.
 
-    What comes before the first error or warning stands as it is read. What follows is kept until all is read: if the
-    log has changed meanwhile, it is read again from there on (see ``verify.settling``).
+    What comes before the first error, warning or damaged batch stands as it is read. What follows is kept until all is
+    read: if the log has changed meanwhile, it is read again from there on (see ``verify.settling``).
 
     Args:
         opened: closes the log.
@@ -287,13 +287,12 @@ class _OpenLog:
         """See SeenSegment."""
         held: list[Finding | Rows] = []
         position = 0
-        is_clean = True
+        is_settled = True
         for item in self._items():
             held.append(item)
-            if isinstance(item, Finding):
-                # A stream cannot be read again.
-                is_clean &= item.severity is Severity.INFO or self.source.size is None
-            elif is_clean:
+            # A stream cannot be read again.
+            is_settled &= self.source.size is None or not _tells_of_damage(item)
+            if is_settled and not isinstance(item, Finding) and item.size:
                 yield from held
                 held, position = [], int(item["position"][-1] + item["size"][-1])
         first = [held]
@@ -305,26 +304,29 @@ class _OpenLog:
         for item in found:
             yield graded(item, undecided) if isinstance(item, Finding) else item
 
-    def _items(self) -> Iterator[Finding | Rows]:
-        """Findings as they are reported, and rows, which are noted."""
-        items = self._seen.items()
-        if self.source.size is not None:
-            items = _within_limit(_while_live(self.source.path, items) if self._is_newest else items)
-        for item in items:
-            if not isinstance(item, Finding):
-                self.rows.add(item)
-            yield item
-
     def _again(self, position: int) -> list[Finding | Rows]:
         """The items from a position on, of the log as it is now."""
         self._open()
-        found: list[Finding | Rows] = []
-        for item in self._items():
+        return list(self._items(position))
+
+    def _items(self, position: int = 0) -> Iterator[Finding | Rows]:
+        """Findings as they are reported, and rows; both from a position on."""
+        items = self._noted(position)
+        if self.source.size is None:
+            return items
+        return _within_limit(_while_live(self.source.path, items) if self._is_newest else items)
+
+    def _noted(self, position: int) -> Iterator[Finding | Rows]:
+        for item in self._seen.items():
             if not isinstance(item, Finding):
-                found.append(item[item["position"] >= position])
+                self.rows.add(item)
+                yield item[item["position"].searchsorted(position) :]
             elif item.position >= position:
-                found.append(item)
-        return found
+                yield item
+
+
+def _tells_of_damage(item: Finding | Rows) -> bool:
+    return item.severity is not Severity.INFO if isinstance(item, Finding) else not item["is_valid"].all()
 
 
 def _check_beside(opened: _OpenLog, log: IndexedLog, ordered: OrderedChecks, *, is_closed: bool) -> Iterator[Finding]:

@@ -15,13 +15,17 @@ from kdump.inputs import resolve
 from kdump.log.opening import open_source
 from kdump.log.source import Source
 from kdump.verify import settling
+from kdump.verify.gaps import NextSegment
 from kdump.verify.judging import judge
 from kdump.verify.partition import PartitionCheck
 from kdump.verify.readings import Group, plan_readings, read_pieces
 from kdump.verify.run import Verification
-from kdump.verify.segment import CheckOptions
+from kdump.verify.segment import CheckOptions, Rows, SegmentReading
 from kdump.verify.startups import KeepsChanging, StartOptions, start_all
+from kdump.verify.summary import SegmentSummary
 from tests.harness import ROOT
+from tests.harness.batches import v2_batch
+from tests.harness.fast_reference import Row
 from tests.harness.livewriter import LivePartition, checkpoint, fill
 
 SECONDS = 3.0
@@ -300,6 +304,37 @@ def test_all_segments_go_before_the_second_round(
     found = [one.code for one in findings(plain.directory, opened=touch) if one.severity is not Severity.INFO]
     assert is_deleted
     assert found
+
+
+@pytest.mark.parametrize("is_repaired", [True, False])
+def test_a_log_that_changes_while_its_end_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_repaired: bool
+) -> None:
+    """What was read before the damage is not checked again, and not left out."""
+    monkeypatch.setattr(settling, "PAUSE_SECONDS", 0)
+    batches = [v2_batch([Row(0, 0, None, b"v")], base_offset=number) for number in range(9000)]
+    log = tmp_path / f"{0:020d}.log"
+    log.write_bytes(b"".join(batches))
+    last = log.stat().st_size - 1
+    flip(log, last)
+    rounds: list[Source] = []
+
+    class Reading(SegmentReading):
+        def items(self) -> Iterator[Finding | Rows]:
+            yield from super().items()
+            if len(rounds) == 1:
+                flip(log, last - (not is_repaired))
+
+    def read(source: Source, following: NextSegment) -> Reading:
+        rounds.append(source)
+        return Reading(source, following)
+
+    items = list(PartitionCheck(read=read).segments([str(log)], None))
+    (summary,) = (item for item in items if isinstance(item, SegmentSummary))
+    assert (len(rounds), summary.batches, summary.last_offset) == (2, 9000, 8999)
+    found = [item.code for item in items if isinstance(item, Finding) and item.path == str(log)]
+    assert found == [Codes.BATCH_CRC] * (not is_repaired)
+    assert summary.counts[Severity.ERROR] == len(found)
 
 
 def test_what_never_settles_is_not_decidable(tmp_path: Path) -> None:
