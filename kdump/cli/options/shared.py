@@ -409,12 +409,13 @@ def output_options(help: str, manual: str, formats: Sequence[str]) -> Any:
 
 def broker_version_option(group: OptionGroup, *needs: str, says: str = "") -> Any:
     """``--broker-version``, whose value is a key of RELEASES. ``says``: for the manual, what depends on it."""
-    applies = f"With {needs[0]}: " if needs else ""
+    what = f"With {needs[0]}: the release" if needs else "The release"
+    what += " of Kafka whose broker will run"
     return option(
         group,
         "--broker-version",
-        f"{applies}The release of Kafka whose broker will run.",
-        f"{applies}The release of Kafka whose broker will run; the default is {NEWEST.name}. {says}",
+        f"{what}.",
+        f"{what}; the default is {NEWEST.name}. {says}",
         type=click.Choice(list(RELEASES)),
         default=NEWEST.name,
         needs=needs,

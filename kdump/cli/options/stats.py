@@ -92,7 +92,8 @@ class StatsArguments(
     broker_version: str = broker_version_option(
         OptionGroup.QUESTIONS,
         "--what-if",
-        says="The log cleaners of the releases keep other empty batches. The answer names the release.",
+        says="The log cleaners of the releases keep other empty batches. Of a topic with remote storage they count "
+        "local bytes differently. The answer names the release.",
     )
     now: int | None = option(
         OptionGroup.QUESTIONS,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kdump.kafka.remoteretention import RemoteExpiry
 from kdump.kafka.remotesegments import RemotePart, RemoteSegment
 from kdump.kafka.retention import Reason, RetainedSegment, Retention
+from kdump.releases import Release
 from kdump.stats.whatif.answer import Answer, Cell
 from kdump.system.units import bytes_text, counted, span_text, time_text
 
@@ -65,16 +66,22 @@ class PartitionFates(NamedTuple):
     remote: RemoteFates
 
 
-def retention_answer(partitions: Sequence[PartitionFates], now: int) -> Answer:
-    """One row per segment, in order: of each partition the remote segments come first."""
+def retention_answer(partitions: Sequence[PartitionFates], now: int, release: Release) -> Answer:
+    """One row per segment, in order: of each partition the remote segments come first.
+
+    ``release``: of the broker. Only what it does with remote segments depends on it.
+    """
     answer = Answer("retention")
     for fates in partitions:
         remote = fates.remote
+        rows: list[dict[str, Cell]] = []
         if remote.expiry is not None and remote.segments:
-            answer.rows.extend(_remote_row(segment, remote, remote.expiry, now) for segment in remote.segments)
+            rows += (_remote_row(segment, remote, remote.expiry, now) for segment in remote.segments)
             answer.words.append(_remote_words(remote.segments, remote.expiry))
         start = None if remote.expiry is None else remote.expiry.log_start_offset
-        answer.rows.extend(_row(fate, start, now) for fate in fates.local)
+        rows += (_row(fate, start, now) for fate in fates.local)
+        version = None if remote.expiry is None else release.name
+        answer.rows.extend(row | {"brokerVersion": version} for row in rows)
         if not fates.local:
             continue
         directory = dirname(fates.local[0].path) or "."
@@ -84,6 +91,8 @@ def retention_answer(partitions: Sequence[PartitionFates], now: int) -> Answer:
                 when = time_text(fate.segment.largest_timestamp)
                 blocked = f"the record at offset {fate.blocked_by}, of {when} UTC, keeps its segment and all after it"
                 answer.words.append(f"{directory}: {blocked}.")
+    if any(fates.remote.expiry is not None for fates in partitions):
+        answer.words.append(f"So does a broker of Kafka {release.name}.")
     return answer
 
 

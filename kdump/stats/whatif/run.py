@@ -135,7 +135,7 @@ class WhatIfRun:
             own = self._fates(partition, segments, retention, now, extent)
             if own or remote.segments:
                 fates.append(PartitionFates(own, remote))
-        return retention_answer(fates, now)
+        return retention_answer(fates, now, self._release)
 
     def _remote(
         self, partition: Partition, limits: PartitionLimits, segments: Sequence[_Retained], now: int
