@@ -31,12 +31,16 @@ class KeyRing:
         """The AES key of a segment. ``path``: of its object, for the error.
 
         Raises:
-            KdumpError: REMOTE_KEY where the id is not in the ring, or its key is another one.
+            KdumpError: REMOTE_KEY where the id is not in the ring, its file holds no private key, or its key is
+                another one.
         """
         if sealing.key_id not in self.files:
             what = f"is encrypted with the key {sealing.key_id}, which is not in the key ring"
             raise KdumpError(Codes.REMOTE_KEY, f"{what}: --key-ring {sealing.key_id}=FILE", path=path)
-        found = _unsealed(self.files[sealing.key_id], sealing)
+        try:
+            found = _unsealed(self.files[sealing.key_id], sealing)
+        except KdumpError as error:
+            raise error.located(path) from None
         if found is None:
             what = f"the key {sealing.key_id} of the key ring is not the one that this object is encrypted with"
             raise KdumpError(Codes.REMOTE_KEY, what, path=path)
@@ -46,7 +50,7 @@ class KeyRing:
 @lru_cache(maxsize=1 << 12)
 def _unsealed(file: str, sealing: Sealing) -> bytes | None:
     """The AES key. The decryption takes milliseconds, and the files of one segment need the same key."""
-    cipher = _rsa(file)
+    cipher = _rsa(sealing.key_id, file)
     try:
         key: bytes = cipher.decrypt(sealing.data_key)
     except (ValueError, TypeError):
@@ -55,8 +59,15 @@ def _unsealed(file: str, sealing: Sealing) -> bytes | None:
 
 
 @lru_cache(maxsize=64)
-def _rsa(file: str) -> Any:
-    """RSA-OAEP with SHA3-512 for hash and mask, which cryptography (the library) refuses."""
+def _rsa(key_id: str, file: str) -> Any:
+    """RSA-OAEP with SHA3-512 for hash and mask, which cryptography (the library) refuses.
+
+    Raises KdumpError, which does not have the path of the object.
+    """
+
+    def refused(why: str) -> KdumpError:
+        return KdumpError(Codes.REMOTE_KEY, f"the key {key_id} of the key ring cannot be used: {file}: {why}")
+
     try:
         from Crypto.Cipher import PKCS1_OAEP
         from Crypto.Hash import SHA3_512
@@ -67,11 +78,11 @@ def _rsa(file: str) -> Any:
         with open(file, "rb") as opened:
             key = RSA.import_key(opened.read(_LARGEST_FILE))
     except OSError as error:
-        raise KdumpError(Codes.UNREADABLE, error.strerror or "cannot be read", path=file) from None
+        raise refused(error.strerror or "cannot be read") from None
     except (ValueError, IndexError, TypeError):
-        raise KdumpError(Codes.UNREADABLE, "holds no RSA key in PEM", path=file) from None
+        raise refused("holds no RSA key in PEM") from None
     if not key.has_private():
-        raise KdumpError(Codes.UNREADABLE, "holds a public key; the private one is needed to read", path=file)
+        raise refused("holds a public key; the private one is needed to read")
     return PKCS1_OAEP.new(key, hashAlgo=SHA3_512)
 
 
