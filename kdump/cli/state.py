@@ -202,13 +202,21 @@ class _StateRun:
     def finish(self) -> None:
         """Complain where no path holds anything that has a state."""
         if not self._is_something_there and not self.status.unreadable:
-            topics = "__consumer_offsets, __transaction_state, __share_group_state or __remote_log_metadata"
-            what = f"no __cluster_metadata-0, no schemas, and no partition of {topics}, by the names of the directories"
+            what = "no __cluster_metadata-0 and no schemas"
+            if self._given.at is not None:
+                topics = "__consumer_offsets, __transaction_state, __share_group_state or __remote_log_metadata"
+                what = f"no __cluster_metadata-0, no schemas, and no partition of {topics}"
+            elif self._given.at_offset is not None:
+                what = "no __cluster_metadata-0, no schemas, and no partition of __remote_log_metadata"
+            what += ", by the names of the directories"
             self.status.fail(KdumpError(Codes.NO_SEGMENTS, what, path=self._given.paths[0]))
 
     def _show_metadata(self, state: MetadataState) -> None:
         if state.image.metadata_version is None:
             note = "the image has no metadata.version: Kafka would write no snapshot of it"
+            snapshot = state.replayed.snapshot
+            if snapshot is not None and snapshot.is_bootstrap:
+                note = f"the records of {snapshot.name} count when a leader has written them into the log"
             self._console.note(f"{state.copy.log.directory}: {note}")
         match self._given.output:
             case "jsonl":

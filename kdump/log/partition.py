@@ -24,6 +24,7 @@ from kdump.log.names import (
     parse_partition_directory,
 )
 from kdump.log.opening import read_whole
+from kdump.worlds import world_of_store
 
 _OF_TODAY: Final = frozenset({Kind.LOG})
 _LOG_KINDS: Final = _OF_TODAY | {Kind.WORLD_LOG}
@@ -160,7 +161,7 @@ def no_segments(directory: str, entries: list[ListingEntry]) -> KdumpError:
         held = f"; it holds {len(names):,} other {'file' if len(names) == 1 else 'files'}" if names else "; it is empty"
         what = f"a partition directory without a .log file{held}"
     elif not names:
-        what = "an empty directory"
+        what = "an empty directory" if world_of_store(directory) is None else "a bucket without segments"
     else:
         what = "neither a partition directory nor a log directory of Kafka"
         inside = sorted(

@@ -14,6 +14,7 @@ _TIMES: Final = frozenset(
     {
         "largestTimestamp",
         "commitTimestamp",
+        "eventTimestamp",
         "timestamp",
         "transactionLastUpdateTimestamp",
         "transactionStartTimestamp",

@@ -18,6 +18,7 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format.checkpoint import EpochEntry
 from kdump.kafka.remotesegments import RemoteSegment, RemoteSegments, SegmentState, TopicPartitionId
 from kdump.log.names import is_uri
+from kdump.system.units import counted
 from kdump.tiered.bucket import Bucket, StoredSegment
 from kdump.tiered.custom import parse_custom_metadata
 from kdump.tiered.manifest import ObjectManifest
@@ -103,8 +104,8 @@ class Audit:
         if self._known is not None:
             yield from _offsets(self._bucket.root, self._known, locals_, only)
         for (topic, state), counts in sorted(self._totals.items()):
-            parts = (f"{counts['segments']:,} segments", f"{counts['objects']:,} objects", f"{counts['bytes']:,} bytes")
-            yield Finding(Codes.REMOTE_TOTALS, f"{topic}: {state}: {', '.join(parts)}", 0, path=self._bucket.root)
+            parts = ", ".join(counted(counts[f"{one}s"], one) for one in ("segment", "object", "byte"))
+            yield Finding(Codes.REMOTE_TOTALS, f"{topic}: {state}: {parts}", 0, path=self._bucket.root)
 
     def _owns(self, segment: StoredSegment) -> bool:
         """The metadata lists a segment of this id, and its objects would have this name."""
@@ -326,7 +327,7 @@ def _of(
 
 
 def _objects(segment: StoredSegment) -> str:
-    return f"{len(segment.sizes)} objects, {segment.bytes:,} bytes"
+    return f"{counted(len(segment.sizes), 'object')}, {counted(segment.bytes, 'byte')}"
 
 
 def _command(segment: StoredSegment) -> str:

@@ -52,6 +52,16 @@ def test_secrets_are_redacted(root: Path) -> None:
     assert "[redacted]" not in out
 
 
+def test_the_records_of_a_format_are_no_state_yet(root: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    snapshot = min((root / CLUSTER).rglob("*.checkpoint"))
+    (directory / f"{0:020}-{0:010}.checkpoint").write_bytes(snapshot.read_bytes())
+    status, _, errors = state("--at", "now", str(directory), cwd=root)
+    assert status == CLEAN
+    assert "count when a leader has written them into the log" in errors
+
+
 def test_the_state_now_is_the_default(root: Path) -> None:
     for output in ("jsonl", "records"):
         words = ("--output", output, CLUSTER)

@@ -108,6 +108,29 @@ def test_states_at_an_offset(tmp_path: Path) -> None:
     assert all(event["offset"] <= 1 for row in rows for event in row["history"])
 
 
+def test_a_table_of_states_has_times(tmp_path: Path) -> None:
+    out = kdump("state", "--at-offset", "1", str(LOGS / "__remote_log_metadata-0"), cwd=tmp_path).stdout.decode()
+    assert "2026-11-28 18:" in out
+
+
+@pytest.mark.parametrize(("question", "is_told"), [(("--at-offset", "1"), True), (("--between", "-1d.."), False)])
+def test_remote_segments_are_missed_where_they_would_be_told(
+    question: tuple[str, ...], is_told: bool, tmp_path: Path
+) -> None:
+    """A path of another topic has no state; what changed is told of metadata and schemas only."""
+    partition = "mixed-0" if is_told else "__remote_log_metadata-0"
+    done = kdump("state", *question, str(LOGS / partition), cwd=tmp_path)
+    assert done.returncode == UNREADABLE
+    assert b"no __cluster_metadata-0" in done.stderr
+    assert (b"no partition of __remote_log_metadata" in done.stderr) == is_told
+
+
+def test_a_directory_without_objects_is_a_bucket_without_segments(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = kdump("verify", "--tier", "empty", str(LOGS), cwd=tmp_path)
+    assert b"a bucket without segments" in done.stderr
+
+
 def test_a_sound_set_has_no_error(tmp_path: Path) -> None:
     done = kdump("verify", "--tier", str(ZSTD), str(LOGS), cwd=tmp_path)
     assert done.returncode == CLEAN
@@ -198,6 +221,24 @@ def test_an_encrypted_index_is_damaged(index: str, tmp_path: Path) -> None:
     assert "KD464" in {one["code"] for one in found}, "the audit goes on"
 
 
+@needs_crypto
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(None, "No such file or directory"), ("x", "holds no RSA key in PEM"), ("public", "holds a public key")],
+)
+def test_a_file_without_a_key_is_named_with_its_id(content: str | None, why: str, tmp_path: Path) -> None:
+    """And no index of the bucket is said to be missing."""
+    if content is not None:
+        from Crypto.PublicKey import RSA
+
+        public = RSA.import_key(KEY.read_bytes()).public_key().export_key().decode()
+        (tmp_path / "k.pem").write_text(public if content == "public" else content)
+    done = kdump("verify", "--key-ring", "key-1=k.pem", "--output", "jsonl", str(AES), cwd=tmp_path)
+    assert done.returncode == UNREADABLE
+    assert f"the key key-1 of the key ring cannot be used: k.pem: {why}" in done.stderr.decode()
+    assert {json.loads(line)["code"] for line in done.stdout.splitlines()} == {"KD454", "KD464"}
+
+
 def test_what_might_be_a_key_is_not_shown(tmp_path: Path) -> None:
     done = kdump("dump", "--key-ring", "MIIEvgIBADAN", str(AES), cwd=tmp_path)
     assert done.returncode == USAGE
@@ -269,6 +310,18 @@ def test_retention_of_remote_and_local_segments(tmp_path: Path) -> None:
     assert (found[old], found[active]) == (("logStartOffset", 1771), (None, 1771))
     found = retention("--what-if", "retention=local:1d", "--what-if", "retention=1000d,local:1d", cwd=tmp_path)
     assert found == {**dict.fromkeys((first, second, dead, third, active), (None, 677)), old: ("retention.ms", 677)}
+
+
+@pytest.mark.parametrize("release", ["4.3", "4.4"])
+def test_retention_names_the_release(release: str, tmp_path: Path) -> None:
+    """Where it depends on it: of a topic with remote storage."""
+    words = ("stats", "--what-if", "retention=100KB", "--broker-version", release)
+    said = f"So does a broker of Kafka {release}."
+    for partition, depends in (("mixed-0", True), ("__transaction_state-0", False)):
+        path = str(LOGS / partition)
+        assert (said in kdump(*words, path, cwd=tmp_path).stdout.decode()) == depends
+        rows = map(json.loads, kdump(*words, "--output", "jsonl", path, cwd=tmp_path).stdout.splitlines())
+        assert {row["brokerVersion"] for row in rows} == {release if depends else None}
 
 
 def test_retention_is_asked_of_a_broker(tmp_path: Path) -> None:
