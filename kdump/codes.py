@@ -948,7 +948,8 @@ class Codes(Enum):
         "remote-orphan",
         "an object that no remote segment owns",
         "No segment that the metadata of the cluster lists has this object, so no broker reads or deletes it. Where "
-        "the metadata is not complete, it may still belong to one.",
+        "the metadata is not complete, does not know the partition, or ends before the object was written, it may still "
+        "belong to one.",
         Severity.WARNING,
     )
     REMOTE_GAP = Code(

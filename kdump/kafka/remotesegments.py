@@ -203,6 +203,8 @@ class RemoteSegments:
         self.deleted_until: dict[TopicPartitionId, int] = {}
         """The last offset of the segments of a partition whose deletion has begun."""
         self._epochs: dict[TopicPartitionId, dict[int, EpochSegments]] = {}
+        self.newest = -1
+        """The latest timestamp of a record, in ms since 1970."""
         self.refused = 0
         """Records that a broker refuses, because they do not follow the state before."""
         self.is_complete = True
@@ -211,6 +213,10 @@ class RemoteSegments:
     def listed(self) -> list[RemoteSegment]:
         """What a broker lists, by topic, partition and offset: all but those whose deletion is finished."""
         return sorted(self.by_id.values(), key=lambda one: (one.topic, one.partition, one.start_offset or 0))
+
+    def knows(self, owner: TopicPartitionId) -> bool:
+        """A partition has, or had, remote segments, and was not deleted."""
+        return owner in self._epochs
 
     def parts(self) -> dict[TopicPartitionId, RemotePart]:
         """What is known of each partition."""
@@ -223,6 +229,7 @@ class RemoteSegments:
         self, record_type: int, values: Mapping[str, Any], metadata_partition: int, offset: int, time: int
     ) -> None:
         """Add the next record of a partition."""
+        self.newest = max(self.newest, time)
         if record_type == _DELETE_PARTITION:
             if values["remotePartitionDeleteState"] == _PARTITION_DELETED:
                 owner = values["topicIdPartition"]

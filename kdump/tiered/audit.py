@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -18,7 +19,7 @@ from kdump.codes import Codes, Finding, KdumpError, Severity
 from kdump.format.checkpoint import EpochEntry
 from kdump.kafka.remotesegments import RemoteSegment, RemoteSegments, SegmentState, TopicPartitionId
 from kdump.log.names import is_uri
-from kdump.system.units import counted
+from kdump.system.units import counted, time_text
 from kdump.tiered.bucket import Bucket, StoredSegment
 from kdump.tiered.custom import parse_custom_metadata
 from kdump.tiered.manifest import ObjectManifest
@@ -40,6 +41,8 @@ _STARTED: Final = {
     SegmentState.COPY_SEGMENT_STARTED: (Codes.REMOTE_COPY, "its copy never finished"),
     SegmentState.DELETE_SEGMENT_STARTED: (Codes.REMOTE_DELETION, "its deletion never finished"),
 }
+_LATENESS: Final = 60_000
+"""Milliseconds in which the record of a copy that began is surely in its log, also while other logs grow."""
 _INDEX_KINDS: Final = (INDEX, TIME_INDEX, SNAPSHOT, EPOCHS, TXN_INDEX)
 
 
@@ -145,12 +148,30 @@ class Audit:
             what = "its deletion is finished, and objects are left"
         elif segment.segment_id in self._known.by_id:
             what = "the segment of this id has other names"
-        elif self._known.is_complete:
-            what = "the metadata has no such segment"
-        else:
-            yield _of(segment, Codes.REMOTE_ORPHAN, f"perhaps no segment owns it; {_objects(segment)}")
+        elif (doubt := self._doubt(segment, self._known)) is not None:
+            yield _of(segment, Codes.REMOTE_ORPHAN, f"perhaps {doubt}; {_objects(segment)}")
             return
+        else:
+            what = "the metadata has no such segment"
         yield _of(segment, Codes.REMOTE_ORPHAN, f"{what}; {_objects(segment)}{_command(segment)}")
+
+    def _doubt(self, segment: StoredSegment, known: RemoteSegments) -> str | None:
+        """Why a segment that the metadata does not name may belong to somebody; None: it belongs to nobody.
+
+        A broker writes the record of a copy before its first object. So it is missing where the metadata was read, or
+        its log directory copied, before.
+        """
+        if not known.is_complete:
+            return "no segment owns it"
+        if not known.knows(segment.owner):
+            return "another cluster owns it: the metadata does not know its partition"
+        copied_at = None
+        if MANIFEST in segment.sizes:
+            with suppress(KdumpError):
+                copied_at = self._bucket.manifest(segment).copied_at
+        if copied_at is not None and copied_at > known.newest - _LATENESS:
+            return f"it is newer than the metadata, which ends at {time_text(known.newest)} UTC"
+        return None
 
     def _absent(self, record: RemoteSegment) -> Iterator[Finding]:
         """A segment that has no objects."""

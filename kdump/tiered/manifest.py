@@ -91,6 +91,8 @@ class ObjectManifest:
     end_offset: int
     max_timestamp: int
     leader_epochs: Mapping[int, int]
+    copied_at: int | None
+    """When the broker began to copy the segment, in ms since 1970; None: it is not said."""
 
     @property
     def indexes_size(self) -> int:
@@ -133,6 +135,7 @@ def _manifest(found: Mapping[str, Any]) -> ObjectManifest:
         _size(about["endOffset"]),
         int(about["maxTimestampMs"]),
         {int(epoch): _size(offset) for epoch, offset in about["segmentLeaderEpochs"].items()},
+        None if about.get("eventTimestampMs") is None else int(about["eventTimestampMs"]),
     )
 
 

@@ -174,6 +174,38 @@ def test_an_orphan_is_one_where_the_metadata_is_complete(tmp_path: Path) -> None
     assert "rm -- " in found["message"]
 
 
+@pytest.mark.parametrize(
+    ("later", "topic_id", "says"),
+    [
+        (-600_000, None, "the metadata has no such segment"),
+        (600_000, None, "perhaps it is newer than the metadata, which ends at 2026-"),
+        (-600_000, "B" * 22, "perhaps another cluster owns it"),
+    ],
+)
+def test_only_what_nobody_can_own_is_an_orphan(later: int, topic_id: str | None, says: str, tmp_path: Path) -> None:
+    """A copy of a segment under another id: written before the metadata ends, or after; or of an unknown topic."""
+    bucket = shutil.copytree(ZSTD, tmp_path / "bucket")
+    done = kdump("state", "--output", "jsonl", str(LOGS), cwd=tmp_path)
+    rows = [row for row in map(json.loads, done.stdout.splitlines()) if row["type"] == "remoteSegment"]
+    end = max(event["timestamp"] for row in rows for event in row["history"])
+    manifest = next(bucket.glob("env1-txn-*/0/*.rsm-manifest"))
+    topic, own_id = manifest.parent.parent.name[:-23], manifest.parent.parent.name[-22:]
+    folder = bucket / f"{topic}-{topic_id or own_id}" / "0"
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in (manifest.with_suffix(suffix) for suffix in (".log", ".indexes", ".rsm-manifest")):
+        (folder / f"{path.name[:21]}{'A' * 22}{path.suffix}").write_bytes(path.read_bytes())
+    found = json.loads(manifest.read_text())
+    about = found["remoteLogSegmentMetadata"]
+    about["eventTimestampMs"] = end + later
+    about["remoteLogSegmentId"]["id"] = "A" * 22
+    about["remoteLogSegmentId"]["topicIdPartition"]["topicId"] = topic_id or own_id
+    (folder / f"{manifest.name[:21]}{'A' * 22}.rsm-manifest").write_text(json.dumps(found))
+    orphans = [one for one in findings("--tier", "bucket", str(LOGS), cwd=tmp_path) if one["code"] == "KD457"]
+    assert [one["segmentId"] for one in orphans] == ["A" * 22]
+    assert orphans[0]["message"].startswith(says)
+    assert ("rm -- " in orphans[0]["message"]) == (not says.startswith("perhaps"))
+
+
 def test_other_objects_are_named(tmp_path: Path) -> None:
     bucket = shutil.copytree(LOCAL, tmp_path / "bucket")
     (bucket / "0-1-v1.log").write_bytes(b"x")
