@@ -34,7 +34,7 @@ class TargetPartition:
         max_message_bytes: a producer could write no larger batch.
         next_producer_id: the cluster gives out this producer id and higher ones; None where that is not known.
         replicas: the brokers that have the partition; () where that is not known.
-        retention: which segments the broker deletes.
+        retention: which segments the cluster deletes. Local limits do not count: what they delete was copied before.
     """
 
     topic: str
@@ -113,7 +113,7 @@ class TargetCluster:
             self._settings.max_message_bytes(topic),
             max(self.image.next_producer_id, 0),
             tuple(known.replicas),
-            self._settings.local_retention(topic),
+            self._settings.retention(topic),
         )
 
     def _is_elsewhere(self, replicas: Sequence[int], directories: Sequence[str]) -> bool:

@@ -45,12 +45,11 @@ class TopicSettings:
         size = self._number(topic, "retention.bytes", "log.retention.bytes", _UNLIMITED)
         return Retention(None if milliseconds < 0 else milliseconds, None if size < 0 else size)
 
-    def local_retention(self, topic: str, whole: Retention | None = None) -> Retention:
+    def local_retention(self, topic: str, whole: Retention) -> Retention:
         """The limits of the local log of a topic (LogConfig.localRetentionMs, localRetentionBytes).
 
-        ``whole``: the limits of the topic; None: its own.
+        ``whole``: the limits of the topic.
         """
-        whole = self.retention(topic) if whole is None else whole
         if not self.is_copied(topic):
             return whole
         return Retention(
