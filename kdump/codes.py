@@ -932,7 +932,7 @@ class Codes(Enum):
         "remote-copy",
         "a copy to remote storage that never finished",
         "A broker stopped inside a copy. It copies the segment again under a new id, and never deletes these objects. "
-        "Nothing is lost. A person may delete them.",
+        "Nothing is lost. A person may delete them, but while brokers run, the newest copies may still be under way.",
         Severity.WARNING,
     )
     REMOTE_DELETION = Code(
@@ -948,8 +948,8 @@ class Codes(Enum):
         "remote-orphan",
         "an object that no remote segment owns",
         "No segment that the metadata of the cluster lists has this object, so no broker reads or deletes it. Where "
-        "the metadata is not complete, does not know the partition, or ends before the object was written, it may still "
-        "belong to one.",
+        "the metadata is not complete, does not know the partition, or ends before the object was written, it may "
+        "still belong to one.",
         Severity.WARNING,
     )
     REMOTE_GAP = Code(
