@@ -3,8 +3,8 @@
 ``inputs_of`` makes the values, once; commands, tasks and the library get them and never text. This is the only place
 that decides what a PATH means (docs/contract.md#11-paths); a command decides which kinds it accepts.
 
-A directory is one value: only its listing tells whether it is a partition or a log directory, and a command lists a
-directory when its turn comes.
+A directory is one value until its files are asked for: only its listing tells whether it is a partition or a log
+directory. Streams and the pipeline of Spark list directories again and again, in ``spark.partitions``.
 """
 
 from __future__ import annotations

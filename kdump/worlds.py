@@ -1,7 +1,7 @@
 """The worlds at the edge: files that are none of today's Kafka, each kind with a package of its own.
 
-No other module of the core names a world. A world answers the same questions as the core, each in a module of its
-package that has the name of the question:
+No other module of the core names a world, but ``log.tiers`` and ``cli.state`` ask for remote storage. A world answers
+the same questions as the core, each in a module of its package that has the name of the question:
 
 - ``names``: which PATHs are its own; ``mount``: what they are in its store
 - ``extract``, ``staging``: what lies in its store as files of this machine

@@ -34,7 +34,7 @@ from kdump.worlds import world_of_path
 
 if TYPE_CHECKING:
     from kdump.kafka.image.names import TopicNames
-    from kdump.rows.tablefiles import TableForm, TableWriter
+    from kdump.rows.arrowfiles import TableForm, TableWriter
     from kdump.spark.sessions import Session
 
 _COUNT_ONLY = 1 << 62
@@ -265,8 +265,8 @@ def _table_options(run: Run[DumpArguments], form: TableForm) -> tuple[DumpOption
     from kdump.cli.schemas import flattened
     from kdump.dump.printed import arrow_output
     from kdump.rows.arrow import row_schema
+    from kdump.rows.arrowfiles import TableWriter
     from kdump.rows.logs import table_of
-    from kdump.rows.tablefiles import TableWriter
 
     given = run.given
     table = table_of(given.world, view_options.table(given, view_options.selection(given)))

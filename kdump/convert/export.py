@@ -62,7 +62,7 @@ class ExportJob:
     """By the name of the source."""
     decoding: DecoderChoice = field(default_factory=DecoderChoice)
     reshape: Reshape | None = None
-    """Of Parquet: makes other columns; see ``rows.tablefiles``."""
+    """Of Parquet: makes other columns; see ``rows.arrowfiles``."""
 
     @property
     def table(self) -> Table:
@@ -202,7 +202,7 @@ def _to_text(
 
 def _to_parquet(job: ExportJob, path: str, result: SegmentResult, followed: TransactionReader) -> None:
     from kdump.rows.arrow import ArrowPrinter
-    from kdump.rows.tablefiles import ParquetRecords, export_schema
+    from kdump.rows.arrowfiles import ParquetRecords, export_schema
 
     undecoded = _Undecoded()
     schema = export_schema(job.table)

@@ -16,8 +16,8 @@ from kdump.convert.offsetmap import OffsetMap
 from kdump.convert.segment import WorldEntries
 from kdump.format import legacy
 from kdump.format.record import Record, in_pieces
+from kdump.kafka07.lognames import base_of
 from kdump.kafka07.message import Message07, parse_message, read_records
-from kdump.kafka07.names import base_of
 from kdump.kafka07.resync import ResyncWalk07
 from kdump.log.gaps import Gap
 from kdump.log.opening import open_source

@@ -17,8 +17,8 @@ from kdump.explain.selection import How, select
 from kdump.explain.values import count as counted
 from kdump.explain.values import quoted, span
 from kdump.kafka07.frame import ERRORS_07, MESSAGES, Frame, FrameField, read_all, read_frames
+from kdump.kafka07.lognames import base_of
 from kdump.kafka07.message import HEAD_SIZES, LENGTH, MAGIC_POSITION, MIN_LENGTH, parse_message
-from kdump.kafka07.names import base_of
 from kdump.kafka07.resync import ResyncWalk07
 from kdump.log import files
 from kdump.log.gaps import Gap

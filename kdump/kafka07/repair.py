@@ -16,7 +16,7 @@ from kdump.codes import Codes, KdumpError
 from kdump.kafka.recover import Recovery, RecoveryOutcome
 from kdump.kafka.startup.directory import Directory
 from kdump.kafka.startup.outcome import StartFailure
-from kdump.kafka07.names import TITLE, base_of, is_log
+from kdump.kafka07.lognames import TITLE, base_of, is_log
 from kdump.kafka07.recovery import not_recovered_07, recover_07
 from kdump.kafka07.start import start_07
 from kdump.kafka07.verify import count_entries, is_last_log

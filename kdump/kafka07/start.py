@@ -21,7 +21,7 @@ from kdump.kafka.startup.outcome import (
     StartFailureError,
     StartOutcome,
 )
-from kdump.kafka07.names import SUFFIX, TITLE, is_log
+from kdump.kafka07.lognames import SUFFIX, TITLE, is_log
 from kdump.kafka07.recovery import recover_07
 from kdump.kafka07.verify import count_entries
 from kdump.log.content import Content, ContentSource

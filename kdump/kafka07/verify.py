@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 from kdump.codes import HOSTILE_CODES, Codes, DamageError, Finding, KdumpError, Severity
 from kdump.kafka.recover import Recovery
+from kdump.kafka07.lognames import SUFFIX, is_log
 from kdump.kafka07.message import Message07, parse_message, read_records
-from kdump.kafka07.names import SUFFIX, is_log
 from kdump.kafka07.recovery import not_recovered_07, recover_07
 from kdump.kafka07.resync import ResyncWalk07
 from kdump.log.files import listing

@@ -194,7 +194,7 @@ class ObjectStore(Store):
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """See ``objects.Origin``."""
+    """See ``objects.FileOrigin``."""
 
     store: ObjectStore
     path: str

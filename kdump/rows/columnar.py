@@ -199,7 +199,7 @@ class ManyRows:
         return mask
 
     def constant(self, name: str) -> Constant | Choices | Numbers:
-        """A column of ``tables.FILE``."""
+        """A column of ``columns.FILE``."""
         values = [self._type if name == "type" else context.columns()[name] for context in self._contexts]
         if self._log is None or len(set(values)) == 1:
             return Constant(values[0])

@@ -30,7 +30,7 @@ _DIRECTORIES: Final = {MIGRATING: "MIGRATING", UNASSIGNED: "UNASSIGNED", LOST: "
 class StateSelection:
     """What is shown. Empty sets select all.
 
-    ``topics``: names or patterns, see ``log.topics.fits``.
+    ``topics``: names or patterns, see ``inputs.fits``.
     ``brokers``: ids, and partitions with a replica on one of them.
     """
 

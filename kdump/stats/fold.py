@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from kdump.stats.tally import LEAST, MOST, Columns, Tally, group_counts
 from kdump.stats.timeline import Timeline
 from kdump.stats.transactions import GroupOutcomes, OutcomeAfter, TransactionRun, outcomes_of_runs
 from kdump.verify.table import joined
-
-if TYPE_CHECKING:
-    pass
 
 NO_TIMESTAMP_TYPE: Final = 0
 CREATE_TIME_TYPE: Final = 1

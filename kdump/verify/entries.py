@@ -1,7 +1,7 @@
-"""Findings of entries with a right CRC, each entry by itself: headers, and with ``deep`` every record.
+"""Findings of entries with a right CRC, each entry by itself: markers, and with ``deep`` every record.
 
-Source: docs/spec/formats.md#1-entries; docs/spec/recovery.md#4-what-recovery-does-not-notice. Batches are compared with
-one another in :mod:`kdump.verify.ordered`.
+Source: docs/spec/formats.md#1-entries; docs/spec/recovery.md#4-what-recovery-does-not-notice. Headers are
+checked in :mod:`kdump.verify.headers`, batches are compared with one another in :mod:`kdump.verify.ordered`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class EntryChecks:
     """The checks of valid entries. Entries with a wrong CRC are left out.
 
     Args:
-        deep: decompress and decode every record; else check headers and markers only.
+        deep: decompress and decode every record; else check markers only.
         limit: most bytes to which one batch may decompress.
         suspects: reads the records where these are checked by columns. A caller gives its own to use the records too.
     """

@@ -1,1 +1,1 @@
-"""DumpLogSegments 4.3.1 (docs/spec/dump-output.md)."""
+"""DumpLogSegments 4.4.0 (docs/spec/dump-output.md)."""

@@ -1,4 +1,4 @@
-"""The text of DumpLogSegments 4.3.1 for many batches at once, and for many messages of magic 0 and 1.
+"""The text of DumpLogSegments 4.4.0 for many batches at once, and for many messages of magic 0 and 1.
 
 Source: docs/spec/dump-output.md#4-logs-and-checkpoints, docs/spec/dump-output.md#5-records. Control batches and
 batches that ``fast.records`` refuses are left to the scalar path.

@@ -207,7 +207,7 @@ class PartitionPlan:
     ``mode``: the mode that is asked for. ``target``: the PATH. ``is_whole``: it is the directory of the partition.
     ``settings``: what was assumed.
     ``left``: text files that a broker refuses. No repair changes them, because nothing tells what they should hold.
-    ``unfit_snapshots``: see ``others.unfit_snapshots``.
+    ``unfit_snapshots``: see ``beside.unfit_snapshots``.
     """
 
     mode: RepairMode
