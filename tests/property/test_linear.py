@@ -17,6 +17,8 @@ import pytest
 from kdump.codes import Codes, Finding, KdumpError
 from kdump.format import control
 from kdump.kafka.producers import ProducerStates
+from kdump.kafka.startup.directory import Directory, LoadSettings
+from kdump.kafka.startup.start import start
 from kdump.log.content import Content, ContentPiece, ContentSource
 from kdump.log.gaps import Gap as Bytes
 from kdump.log.opening import open_source
@@ -52,6 +54,22 @@ def test_calls_grow_as_the_input(tmp_path: Path, command: str) -> None:
         profile.enable()
         kdump(*words, cwd=tmp_path)
         profile.disable()
+        calls.append(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
+    _, one, two, four = calls
+    assert four - two < 2.3 * (two - one)
+
+
+def test_calls_of_a_start_grow_as_its_segments() -> None:
+    """It makes a snapshot for each segment that it recovers, and looks for the newest one each time."""
+    calls = []
+    for count in (200, 200, 400, 800):
+        logs = {f"{n:020}.log": Content.of_bytes(v2_batch(plain_rows(1), base_offset=n)) for n in range(count)}
+        profile = cProfile.Profile()
+        profile.enable()
+        found = start(Directory("orders-0", logs), LoadSettings(is_clean=False))
+        profile.disable()
+        assert found.served is not None
+        assert found.served.end_offset == count
         calls.append(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
     _, one, two, four = calls
     assert four - two < 2.3 * (two - one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import cached_property
@@ -84,7 +85,7 @@ class Directory:
         self._before = dict(contents)
         self._files = dict(contents)
         self._former_names = {name: name for name in contents}
-        self._snapshots: dict[str, int] | None = None
+        self._snapshots: list[tuple[int, str]] | None = None
 
     @classmethod
     def on_disk(cls, path: str) -> Directory:
@@ -114,10 +115,11 @@ class Directory:
         return self._files.get(name)
 
     def __setitem__(self, name: str, content: Content) -> None:
+        is_new = name not in self._files
         self._files[name] = content
         self._former_names.setdefault(name, name)
-        if self._snapshots is not None and name.endswith(SNAPSHOT):
-            self._snapshots[name] = offset_of(name)
+        if is_new and self._snapshots is not None and name.endswith(SNAPSHOT):
+            insort(self._snapshots, (offset_of(name), name))
 
     @property
     def before(self) -> Mapping[str, Content]:
@@ -138,15 +140,15 @@ class Directory:
             StartFailureError: a name without a number.
         """
         if self._snapshots is None:
-            self._snapshots = {name: offset_of(name) for name in sorted(self._files) if name.endswith(SNAPSHOT)}
-        return {self._snapshots[name]: name for name in sorted(self._snapshots)}
+            self._snapshots = sorted((offset_of(name), name) for name in sorted(self._files) if name.endswith(SNAPSHOT))
+        return dict(self._snapshots)
 
     def remove(self, name: str) -> None:
         """Delete a file if it is there."""
         if self._files.pop(name, None) is not None:
             del self._former_names[name]
             if self._snapshots is not None and name.endswith(SNAPSHOT):
-                del self._snapshots[name]
+                del self._snapshots[bisect_left(self._snapshots, (offset_of(name), name))]
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a file if it is there, over another one of that name."""

@@ -119,31 +119,25 @@ class ProducerManager:
         for offset in reversed(list(offsets)):
             self._directory.remove(self._snapshots.pop(offset))
 
-    def _newest(self, start: int, end: int) -> int | None:
-        """The offset of the last known snapshot after ``start``, at ``end`` or before."""
-        return max((offset for offset in self._snapshots if start < offset <= end), default=None)
-
     def _reset(self, offset: int) -> None:
         self.states = ProducerStates(offset)
         self._completed.clear()
 
     def _truncate_and_reload(self, start: int, end: int) -> None:
-        self._drop(offset for offset in sorted(self._snapshots) if not start < offset <= end)
+        self._drop(sorted(offset for offset in self._snapshots if not start < offset <= end))
         if end == self.states.end_offset:
             self._completed = {first: last for first, last in self._completed.items() if last >= start}
             self.states.end_offset = max(end, start)
-            newest = self._newest(start, end)
-            self._snapshot_offset = start if newest is None else newest
+            self._snapshot_offset = max(self._snapshots, default=start)
             return
         self._reset(start)
         self._snapshot_offset = start
-        while (offset := self._newest(start, end)) is not None:
+        while self._snapshots:
+            offset = max(self._snapshots)
             try:
                 self.states = self._states_in(self._snapshots[offset], offset)
             except DamageError:
                 self._drop([offset])
-                # Another snapshot at the same offset was not known.
-                end = offset - 1
                 continue
             self._snapshot_offset = offset
             return

@@ -259,6 +259,10 @@ def _merged(extents: Iterator[Dropped]) -> Iterator[Dropped]:
     for _, group in groupby(extents, lambda one: (one.reason, one.batches > 0)):
         parts = list(group)
         first, last = parts[0], parts[-1]
+        if first is last:
+            # Its offsets are those of its header, in whatever order they are there.
+            yield first
+            continue
         offsets = [offset for one in parts for offset in (one.first_offset, one.last_offset) if offset is not None]
         yield replace(
             first,

@@ -225,7 +225,7 @@ class JudgedBefore(NamedTuple):
     until: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, order=True, slots=True)
 class NotTaken:
     """Offsets (inclusive) of another copy of the partition, at ``path``, that were not believed, and why."""
 

@@ -119,7 +119,7 @@ class _Salvage:
             losses,
             tuple(sorted(restored, key=attrgetter("position"))),
             tuple(endings.transactions),
-            tuple(sorted(self._not_taken, key=attrgetter("path", "first_offset"))),
+            tuple(sorted(self._not_taken)),
             self._end_from,
             rolls,
             self._correctable,

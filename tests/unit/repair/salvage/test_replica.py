@@ -102,6 +102,13 @@ def test_damaged_batches_of_a_replica_are_not_taken(tmp_path: Path) -> None:
     assert [span[0] for span in result.spans] == ["kept", "replica", "held", "replica", "kept"]
 
 
+def test_what_is_not_taken_has_an_order(tmp_path: Path) -> None:
+    """Of two ranges that begin alike the shorter one comes first, in every run."""
+    foreign = [v2_batch(plain_rows(4), base_offset=4 * number) for number in range(20)]
+    result = filled([*log(3), log(4)[3][:100]], tmp_path, {0: foreign})
+    assert [(one.first_offset, one.last_offset) for one in result.log.not_taken] == [(16, 19), (16, 79)]
+
+
 def test_what_compaction_took_is_not_lost(tmp_path: Path) -> None:
     batches = log()
     compacted = [*batches[:2], *batches[4:5], *batches[7:]]

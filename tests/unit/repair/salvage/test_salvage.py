@@ -9,7 +9,8 @@ import pytest
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.index import OffsetEntry, TimeEntry
 from kdump.repair.salvage import gapreader
-from kdump.repair.salvage.pieces import Lost, PieceOrigin, SalvageOptions
+from kdump.repair.salvage.draft import _merged
+from kdump.repair.salvage.pieces import Dropped, Lost, PieceOrigin, SalvageOptions
 from kdump.repair.salvage.placeholders import MOST_EPOCHS
 from kdump.repair.salvage.salvage import salvage
 from kdump.repair.salvage.siblingcontext import SiblingContext
@@ -511,3 +512,8 @@ def test_paths_and_positions_lead_to_the_bytes() -> None:
     for piece in mend(data).log.pieces:
         if piece.path == PATH:
             assert len(entries(data[piece.position : piece.position + piece.length])) == piece.batches
+
+
+def test_a_dropped_batch_has_the_offsets_of_its_header() -> None:
+    one = Dropped(0, 70, 216, -5, 1, 5, "its last offset is wrong")
+    assert list(_merged(iter([one]))) == [one]
