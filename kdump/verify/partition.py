@@ -232,7 +232,9 @@ def _recovered(source: Source, path: str, base_offset: int) -> Recovery:
     from kdump.kafka.producers import ProducerStates
     from kdump.kafka.recover import recover
 
-    return recover(source, base_offset, ProducerStates.from_snapshot(read_snapshot(path)))
+    recovery = recover(source, base_offset, ProducerStates.from_snapshot(read_snapshot(path)))
+    # A summary goes from worker to driver. Nobody asks there for the index files.
+    return replace(recovery, indexes=None)
 
 
 def _comes_back(path: str) -> bool:

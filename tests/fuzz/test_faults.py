@@ -8,7 +8,6 @@ from random import Random
 import pytest
 
 from kdump.repair.apply import undo
-from kdump.repair.apply.copies import Staging
 from kdump.repair.apply.preparation import Preparation
 from kdump.system import files
 from tests.fuzz.case import Fault
@@ -99,7 +98,7 @@ def test_killed_while_it_is_taken_back(name: str, checker: Checker) -> None:
     [
         ((files, "discard"), ("gzip", "fsync", 0, Trouble.ERROR), "leftovers"),
         ((Preparation, "discard"), ("cut", "write", 0, Trouble.FULL), "leftovers"),
-        ((Staging, "_take_back"), ("copy-over", "rename", 2, Trouble.ERROR), "all or nothing"),
+        ((files._Change, "take_back"), ("copy-over", "replace", 2, Trouble.ERROR), "all or nothing"),
         ((undo, "_restore_all"), ("cut", "rename", -2, Trouble.KILL), "undone"),
     ],
 )
