@@ -12,7 +12,7 @@ import pytest
 
 import kdump as library
 from tests.harness import s3server
-from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump
+from tests.harness.cli_runs import CLEAN, DAMAGE, UNREADABLE, USAGE, kdump, on_a_terminal
 from tests.harness.tiers import (
     AES,
     ANSWERS,
@@ -109,8 +109,8 @@ def test_states_at_an_offset(tmp_path: Path) -> None:
 
 
 def test_a_table_of_states_has_times(tmp_path: Path) -> None:
-    out = kdump("state", "--at-offset", "1", str(LOGS / "__remote_log_metadata-0"), cwd=tmp_path).stdout.decode()
-    assert "2026-11-28 18:" in out
+    words = "state", "--at-offset", "1", str(LOGS / "__remote_log_metadata-0")
+    assert b"2026-11-28 18:" in on_a_terminal(*words, cwd=tmp_path, columns=160)
 
 
 @pytest.mark.parametrize(("question", "is_told"), [(("--at-offset", "1"), True), (("--between", "-1d.."), False)])
