@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple, TypeAlias
 
-from kdump.codes import Codes, KdumpError, OnError
+from kdump.codes import Codes, KdumpError, OnError, ignore_error
 from kdump.log import files, tiers
 from kdump.log.named import STDIN, ListingEntry, is_stream_mode
 from kdump.log.named import is_named as was_named
@@ -309,7 +309,7 @@ def log_paths(inputs: Iterable[Input]) -> Iterator[str]:
     """The paths of the logs that inputs mean; for a sibling that of its log. What cannot be looked at is left out."""
     for found in inputs:
         with suppress(KdumpError):
-            for file in found.files(lambda error: None):
+            for file in found.files(ignore_error):
                 if isinstance(file, LogSegment | Sibling):
                     yield file.log if isinstance(file, Sibling) else file.path
 

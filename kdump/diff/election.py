@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-from kdump.codes import KdumpError
+from kdump.codes import KdumpError, ignore_error
 from kdump.diff.places import PartitionCopies, PathCopies
 from kdump.kafka.image.copies import MetadataCopy, by_cluster, find_copies, newest
 from kdump.kafka.image.election import ReplicaStates, possible_leaders, rules_of
@@ -51,7 +51,7 @@ class Clusters:
 
     def __init__(self, paths: Iterable[PathCopies]) -> None:
         directories = {os.path.dirname(copy.directory.rstrip("/")) or "." for path in paths for copy in path.copies}
-        found = by_cluster(find_copies(sorted(directories), lambda error: None))
+        found = by_cluster(find_copies(sorted(directories), ignore_error))
         self._copies = {copies[0].cluster_id: copies for copies in found if copies[0].cluster_id is not None}
         self._read = cache(self._newest)
 

@@ -17,7 +17,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kdump.codes import DamageError, KdumpError
+from kdump.codes import DamageError, KdumpError, ignore_error
 from kdump.format.batch import CONTROL, HEADER_SIZE, MAGIC, MAGIC_OFFSET, batch_crc, parse_header
 from kdump.format.checkpoint import EpochEntry
 from kdump.format.record import Record, read_records
@@ -294,7 +294,7 @@ def metadata_partitions(log_directory: str) -> int | None:
     from kdump.kafka.image.replay import StatePoint, replay
 
     with suppress(KdumpError):
-        copies = find_copies([log_directory], lambda error: None)
+        copies = find_copies([log_directory], ignore_error)
         topic = replay(newest(copies).log, StatePoint()).image.topics.by_name.get(REMOTE_METADATA) if copies else None
         return None if topic is None else len(topic.partitions)
     return None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from kdump.codes import Codes, KdumpError, OnError
+from kdump.codes import Codes, KdumpError, OnError, ignore_error
 from kdump.log import files
 from kdump.log.named import ListingEntry, check_link
 from kdump.log.names import (
@@ -259,7 +259,7 @@ def segments_around(path: str, missing: Sequence[str] = ()) -> list[str]:
     ``missing``: paths of other logs that are gone, to be listed with them.
     """
     directory, name = os.path.split(path)
-    entries = _entries(directory or ".", lambda error: None) or []
+    entries = _entries(directory or ".", ignore_error) or []
     names = _segment_names(entries, _OF_TODAY)
     if missing:
         names = sorted({*names, *map(os.path.basename, missing)}, key=_offset_order)
@@ -278,7 +278,7 @@ def segments_after(path: str) -> list[str]:
     directory = os.path.dirname(path)
     later = [
         entry
-        for entry in _entries(directory or ".", lambda error: None) or []
+        for entry in _entries(directory or ".", ignore_error) or []
         if (other := parse_file_name(entry.name))
         and other.base_offset is not None
         and other.base_offset > own.base_offset

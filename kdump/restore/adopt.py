@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from kdump.codes import KdumpError, OnError
+from kdump.codes import KdumpError, OnError, ignore_error
 from kdump.diff.contents import DiffOptions
 from kdump.diff.copies import CopySummary
 from kdump.diff.places import CopyPlace, PartitionCopies, PartitionName, copies_of
@@ -159,7 +159,7 @@ def plan_adoption(paths: Sequence[str], on_error: OnError) -> AdoptionPlan:
 
 def _image(paths: Sequence[str], on_error: OnError) -> MetadataImage | None:
     """The newest metadata among the paths."""
-    copies = find_copies(paths, lambda error: None)
+    copies = find_copies(paths, ignore_error)
     if not copies:
         return None
     try:

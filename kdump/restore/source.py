@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kdump.codes import Codes, Finding, KdumpError
+from kdump.codes import Codes, Finding, KdumpError, ignore_error
 from kdump.diff.places import CopyPlace, PartitionName, copies_of
 from kdump.diff.table import CopyTable, Rows, TableSegment, read_table, rises
 from kdump.format.batch import HEADER_SIZE, MAGIC, parse_header
@@ -163,7 +163,7 @@ def read_source(source: Input, limit: int = DEFAULT_LIMIT) -> SourcePartition:
     path = source.path
     if is_uri(path):
         raise KdumpError(Codes.UNREADABLE, "copy it to this machine first", path=path)
-    found = copies_of(source, lambda error: None)
+    found = copies_of(source, ignore_error)
     if found.is_log_directory:
         message = "is a log directory: --from-log-dir restores all partitions of one"
         raise KdumpError(Codes.NOT_A_SEGMENT_FILE, message, path=path)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
+from kdump.codes import ignore_error
 from kdump.fast.memory import give_back_freed_memory
 from kdump.inputs import Input, file_by_name
 from kdump.log import files
@@ -109,7 +110,7 @@ def take_folds(inputs: Iterable[Input], options: StatsOptions, into: StatsRun, r
     segments = filter(None, map(file_by_name, dict.fromkeys(path for group in groups for path in group.segments)))
     # Paths of logs are absolute, and have their credentials.
     work = Work(partial(_folded, options=options), _RESULT.pack, _RESULT.unpack)
-    for folded in run(packed_in_order(log_files(segments, lambda error: None), task_bytes=TASK_BYTES), work):
+    for folded in run(packed_in_order(log_files(segments, ignore_error), task_bytes=TASK_BYTES), work):
         into.take_fold(*folded)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from kdump.codes import Codes, Finding, KdumpError, OnError, Severity
+from kdump.codes import Codes, Finding, KdumpError, OnError, Severity, ignore_error
 from kdump.format.checkpoint import PARTITION_METADATA, MetaProperties
 from kdump.inputs import Input, PathDirectory
 from kdump.kafka.image.copies import MetadataCopy, find_copies, newest, read_properties
@@ -31,7 +31,7 @@ class ClusterImages:
         self._copies: dict[str | None, list[MetadataCopy]] = {}
         self._on_error = on_error
         self._images: dict[str | None, MetadataImage | None] = {}
-        for copy in find_copies(paths, lambda error: None):
+        for copy in find_copies(paths, ignore_error):
             self._copies.setdefault(copy.cluster_id, []).append(copy)
 
     def of(self, cluster: str | None) -> MetadataImage | None:
@@ -67,7 +67,7 @@ class Fates:
     @classmethod
     def unknown(cls) -> Fates:
         """Nothing is known of any."""
-        return cls({}, ClusterImages((), lambda error: None))
+        return cls({}, ClusterImages((), ignore_error))
 
     @classmethod
     def of(cls, inputs: Iterable[Input], on_error: OnError) -> Fates:
@@ -178,10 +178,10 @@ def placement_findings(directory: str, paths: Sequence[str]) -> Iterator[Finding
     if known is None or known.cluster_id is None or known.node_id is None:
         return
     places = dict.fromkeys([directory, *paths])
-    image = ClusterImages(places, lambda error: None).of(known.cluster_id)
+    image = ClusterImages(places, ignore_error).of(known.cluster_id)
     if image is None:
         return
-    fates = Fates.of(map(PathDirectory, places), lambda error: None).folders
+    fates = Fates.of(map(PathDirectory, places), ignore_error).folders
     there = {parse_folder(os.path.basename(path)) for path, found in fates.items() if found.fate is not Fate.STRAY}
     for path, found in fates.items():
         if os.path.dirname(path) != directory.rstrip("/"):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from kdump.codes import Codes, Finding, KdumpError, Severity
+from kdump.codes import Codes, Finding, KdumpError, Severity, ignore_error
 from kdump.inputs import Input, LogSegment, PathDirectory, Sibling, file_by_name
 from kdump.log import files
 from kdump.log.source import Source
@@ -50,7 +50,7 @@ class Group(NamedTuple):
         with suppress(KdumpError):
             match found:
                 case PathDirectory():
-                    partitions = found.partitions(lambda error: None)
+                    partitions = found.partitions(ignore_error)
                     return [cls(tuple(partition.paths), partition.path) for partition in partitions if partition.names]
                 case LogSegment():
                     return [cls((found.path,), None)]
@@ -164,7 +164,7 @@ def plan_readings(
         ReadingTask(number, segment, log, tuple(map(files.absolute, segments_following(group.segments, segment)[:1])))
         for number, group in enumerate(groups)
         for segment, path in enumerate(group.segments)
-        for log in log_files(filter(None, [file_by_name(path)]), lambda error: None)
+        for log in log_files(filter(None, [file_by_name(path)]), ignore_error)
     ]
     task_bytes, open_cost = task_sizes(sum(task.size for task in tasks), task_bytes, min_tasks)
     return packed_in_order(tasks, task_bytes=task_bytes, open_cost=open_cost)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from kdump.codes import HOSTILE_CODES, REMOTE_CODES, Finding, KdumpError, OnError, Severity
+from kdump.codes import HOSTILE_CODES, REMOTE_CODES, Finding, KdumpError, OnError, Severity, ignore_error, raise_error
 from kdump.inputs import (
     Input,
     LogSegment,
@@ -286,12 +286,8 @@ def findings(path: str, *, deep: bool = True, limit: int = DEFAULT_LIMIT) -> Ite
     Raises:
         KdumpError: the path cannot be read.
     """
-
-    def fail(error: KdumpError) -> None:
-        raise error
-
     check = PartitionCheck(CheckOptions(deep=deep, limit=limit))
-    for found in inputs_of([path], fail, apart=True):
+    for found in inputs_of([path], raise_error, apart=True):
         for item in Verification(check).items(found):
             if isinstance(item, Finding):
                 yield item
@@ -306,7 +302,7 @@ def checked_log(file: Sibling) -> str | None:
 
 def _without_logs(folder: str) -> Iterator[Finding]:
     """Check a partition directory whose logs are gone: files that belong to them are no findings."""
-    if all(file.world is not None for file in PathDirectory(folder).files(lambda error: None, all_files=True)):
+    if all(file.world is not None for file in PathDirectory(folder).files(ignore_error, all_files=True)):
         return
     beside = PartitionListing(folder)
     for lost in PartitionEvidence.of_files(beside).already_lost([], None):
