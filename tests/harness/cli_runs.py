@@ -8,6 +8,7 @@ import gc
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import sys
@@ -94,18 +95,17 @@ def on_a_terminal(*words: str, cwd: Path, columns: int = 80, **environment: str)
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     settings = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+    parts = []
     with subprocess.Popen(
         [*KDUMP, *words], cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=settings | environment
     ) as process:
-        os.close(theirs)
-        parts = []
-        try:
-            while part := os.read(ours, 1 << 16):
-                parts.append(part)
-        except OSError:
-            # How Linux says that the other end is closed.
-            pass
-        process.wait(60)
+        # Our copy of the other end stays open: Linux may say that it is closed before it gives the last lines.
+        has_ended = False
+        while not has_ended:
+            has_ended = process.poll() is not None
+            while select.select([ours], [], [], 0.02)[0]:
+                parts.append(os.read(ours, 1 << 16))
+    os.close(theirs)
     os.close(ours)
     return _PROGRESS.sub(b"", b"".join(parts))
 
