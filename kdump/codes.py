@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 
 class Severity(Enum):
@@ -26,8 +23,7 @@ class Severity(Enum):
     """Normal, but worth knowing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """One entry of the catalogue: ``KD101``, ``record-size``, and a title for people.
 
     ``manual`` is the manual's paragraph: what it means, what Kafka does about it, what to run next. ``severity`` is

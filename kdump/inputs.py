@@ -180,8 +180,7 @@ class TextFile(OtherFile):
         yield self
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionFolder:
+class PartitionFolder(NamedTuple):
     """A listed directory with the names of its segment files, in offset order.
 
     ``of_worlds``: those of the logs of other worlds.

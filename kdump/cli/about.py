@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Final
 
 import click
@@ -22,14 +23,12 @@ def show_version(context: click.Context, _parameter: click.Parameter, is_wanted:
 
 def version_line() -> str:
     """One line: ``kdump 0.1.0 (commit, Python, platform), speaks Kafka ...``."""
-    import platform
-
     from kdump.releases import NEWEST
 
-    commit = _commit()
+    commit, system = _commit(), os.uname()
     return (
         f"kdump {__version__} ({'' if commit is None else f'commit {commit}, '}"
-        f"Python {platform.python_version()}, {platform.system()} {platform.machine()}), speaks Kafka {NEWEST.version}"
+        f"Python {sys.version.split()[0]}, {system.sysname} {system.machine}), speaks Kafka {NEWEST.version}"
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kdump.codes import Codes, KdumpError, OnError
 from kdump.inputs import (
@@ -31,8 +31,7 @@ from kdump.payloads.java import normalize_path, parse_long
 from kdump.worlds import World
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """One file to dump.
 
     ``kind``: None for a text file, one of ``names.TEXT_FILES``. ``base_offset``: None where the name has none.
@@ -96,7 +95,7 @@ def targets_of(inputs: Iterable[Input], on_error: OnError, *, all_files: bool = 
         try:
             is_listed = isinstance(found, PathDirectory)
             for file in found.files(on_error, all_files=all_files):
-                yield replace(target_of(file), is_listed=is_listed)
+                yield target_of(file)._replace(is_listed=is_listed)
         except KdumpError as error:
             if error.code is Codes.NOT_A_SEGMENT_FILE:
                 error.message = "not a segment file by its name (a stream can be read with -)"
@@ -118,7 +117,7 @@ def followed(found: Input, on_wait: Callable[[str], None]) -> Iterator[Target]:
         target = target_of(log)
         # One more may have been made since they were listed.
         if is_newest and not segments_after(segment):
-            target = replace(target, on_wait=on_wait)
+            target = target._replace(on_wait=on_wait)
         yield target
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kdump.codes import Codes, Finding
 from kdump.log.names import MAX_OFFSET
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(NamedTuple):
     """Bytes that belong to no entry. Entries and gaps lie side by side and cover the file.
 
     A gap with ``overlaps`` is the opposite: its bytes belong to two entries, the one that ends with them and the one

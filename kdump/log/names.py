@@ -8,10 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from kdump.system.paths import absolute_path
 from kdump.worlds import World, world_of_log
@@ -87,8 +86,7 @@ WITHOUT_LINES: Final = ("-delete", "-stray")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
-@dataclass(frozen=True, slots=True)
-class FileName:
+class FileName(NamedTuple):
     """A file's name, taken apart.
 
     ``stem``, the text before the first dot, is what siblings share. ``state`` is a suffix of STATE_SUFFIXES, or ''.

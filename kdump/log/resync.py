@@ -23,7 +23,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from kdump.codes import Codes, KdumpError
@@ -121,7 +121,7 @@ class ResyncWalk:
         if self._gap is not None:
             position, reason, first = self._gap
             gap = Gap(position, self.position - position, reason, first)
-            yield replace(gap, reason=tail_reason(self._source, gap, self._last_offset))
+            yield gap._replace(reason=tail_reason(self._source, gap, self._last_offset))
 
     def _scan(self) -> tuple[int | None, bool]:
         """Take valid entries, and damaged ones that are certainly entries.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
@@ -42,8 +41,7 @@ def header_keys(headers: Headers) -> str:
     return ",".join([decode_utf8(key) for key, _ in headers])
 
 
-@dataclass(frozen=True, slots=True)
-class BatchRun(Generic[RowsT]):
+class BatchRun(NamedTuple, Generic[RowsT]):
     """Batches ``first`` to ``last`` (exclusive) of a block, and their rows. None: they must be printed one by one."""
 
     first: int

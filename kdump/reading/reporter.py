@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kdump.codes import OnError
 
 
-@dataclass(frozen=True, slots=True)
-class Reporter:
+class Reporter(NamedTuple):
     """Takes what is not the output of a run."""
 
     show_error: OnError

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, AnyStr
+from typing import TYPE_CHECKING, AnyStr, NamedTuple
 
 from kdump.format.batch import BatchHeader
 from kdump.format.legacy import LegacyRecord, Message
@@ -63,8 +63,7 @@ def compiled(expression: AnyStr) -> re.Pattern[AnyStr]:
         raise ValueError("it is nested too deep") from error
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderFilter:
+class HeaderFilter(NamedTuple):
     """A record has a header with this key and, when a pattern is given, a value in which it is found."""
 
     key: bytes

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kdump.codes import Codes, DamageError
 from kdump.wire.checksum import crc32c
@@ -43,8 +42,7 @@ DECODER_CLASSES: Final[dict[str, Decoder]] = {
 DECODER_PACKAGE: Final = "org.apache.kafka.tools.api."
 
 
-@dataclass(frozen=True, slots=True)
-class TextOptions:
+class TextOptions(NamedTuple):
     """The options of DumpLogSegments that only the compatible text has, under their own names."""
 
     print_data_log: bool = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -56,7 +55,7 @@ def as_in_stream(found: list[Entry | Gap]) -> list[Entry | Gap]:
     last = found[-1] if found else None
     if not isinstance(last, Gap) or last.reason not in TAILS:
         return found
-    return [*found[:-1], replace(last, reason=Codes.TRAILING_BYTES)]
+    return [*found[:-1], last._replace(reason=Codes.TRAILING_BYTES)]
 
 
 def walk(data: bytes) -> list[Entry | Gap]:
