@@ -20,7 +20,7 @@ from kdump.convert.conversion import Conversion, LossKind
 from kdump.convert.export import ExportJob, Form, export_segment
 from kdump.convert.offsetmap import OFFSET_MAP
 from kdump.convert.output import WrittenSegment
-from kdump.convert.segment import SegmentJob, SegmentResult, conversion_of, convert_segment, count_records
+from kdump.convert.segment import SegmentJob, SegmentResult, convert_segment, count_records, world_conversion
 from kdump.convert.slices import EndMarker
 from kdump.inputs import (
     Input,
@@ -180,7 +180,7 @@ def _numbered_in_world(job: SegmentJob, before: Sequence[SegmentJob], *, maps_of
     number = conversion.renumber or 0
     last = before[-1] if before else None
     if last is not None and last.world is not None and os.path.dirname(last.source) == os.path.dirname(source):
-        number = last.first + conversion_of(last.world).count_messages(last.source, conversion.limit)
+        number = last.first + world_conversion(last.world).count_messages(last.source, conversion.limit)
         _refuse_too_large(number, conversion.renumber or 0, source)
     if not job.is_alone or target.endswith("/") or os.path.isdir(target):
         target = os.path.join(os.path.dirname(target), _log_name(number))

@@ -66,7 +66,7 @@ class WorldConversion(Protocol):
         """How many messages ``encoded`` gives of a log. Raises KdumpError where it cannot be read."""
 
 
-def conversion_of(world: World) -> WorldConversion:
+def world_conversion(world: World) -> WorldConversion:
     """How logs of a world are converted."""
     conversion: WorldConversion = world.answer("convert")
     return conversion
@@ -101,7 +101,7 @@ class SegmentJob:
         """The log; for ``offsets`` see ``WorldConversion``. Raises as ``open_source``."""
         if self.world is not None:
             magic = 1 if self.conversion.to_magic == 1 else 0
-            encoded = conversion_of(self.world).encoded
+            encoded = world_conversion(self.world).encoded
             return encoded(self.source, self.first, magic=magic, limit=self.conversion.limit, offsets=offsets)
         if not self.from_json:
             return open_source(self.source)
@@ -115,7 +115,7 @@ class SegmentJob:
         if self.world is None:
             base = None if self.from_json or conversion.renumber is not None else self.base_offset
             return EntryReader(source, conversion.limit, in_order=not self.from_json, base_offset=base, items=items)
-        longer = conversion_of(self.world).LONGER
+        longer = world_conversion(self.world).LONGER
         reader = EntryReader(source, conversion.limit + longer, in_order=True, items=items)
         # What is damage is told by the log that the entries are made of.
         reader.findings = cast(WorldEntries, source).findings

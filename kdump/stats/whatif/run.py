@@ -130,9 +130,10 @@ class WhatIfRun:
                 what = "is in a bucket; --what-if retention is asked of the log directory of a broker"
                 self._on_error(KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=partition.name))
                 continue
-            segments = self._retained(partition)
+            times: WorldTimes | None = None if partition.world is None else partition.world.answer("times")
+            segments = self._retained(partition, times)
             remote, retention, extent = self._remote(partition, limits(partition), segments, now)
-            own = self._fates(partition, segments, retention, now, extent)
+            own = self._fates(segments, retention, now, extent, times)
             if own or remote.segments:
                 fates.append(PartitionFates(own, remote))
         return retention_answer(fates, now, self._release)
@@ -166,9 +167,8 @@ class WhatIfRun:
             local = local._replace(remote_end=last_copied)
         return RemoteFates(known, expiry, whole), local, _Extent(expiry.log_start_offset, end)
 
-    def _retained(self, partition: Partition) -> list[_Retained]:
+    def _retained(self, partition: Partition, times: WorldTimes | None) -> list[_Retained]:
         """The logs of a partition as the rules of retention see them; what cannot be read is an error."""
-        times: WorldTimes | None = None if partition.world is None else partition.world.answer("times")
         segments = []
         newest = partition.logs[-1]
         # After a clean stop a broker takes the index of the last segment as it is, too.
@@ -186,14 +186,13 @@ class WhatIfRun:
 
     def _fates(
         self,
-        partition: Partition,
         segments: Sequence[_Retained],
         retention: Retention,
         now: int,
         extent: _Extent,
+        times: WorldTimes | None,
     ) -> list[SegmentFate]:
-        """What becomes of each log."""
-        times: WorldTimes | None = None if partition.world is None else partition.world.answer("times")
+        """What becomes of each log; ``times``: the rules of its world."""
         retained = [segment for _, segment in segments]
         reasons = (
             deleted_segments(retained, retention, now=now, log_start_offset=extent.start, log_end_offset=extent.end)
