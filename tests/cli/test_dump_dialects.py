@@ -93,14 +93,18 @@ def test_a_magic_that_is_too_new(dialect: str, tmp_path: Path) -> None:
     assert dumped(tmp_path, "--dialect", dialect, LOG.replace(".log", ".index"))[2] == USAGE
 
 
-def test_a_codec_that_is_too_new(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dialect", ["1.0", "1.1"])
+def test_a_codec_that_is_too_new(dialect: str, tmp_path: Path) -> None:
+    index = LOG.replace(".log", ".index")
     (tmp_path / LOG).write_bytes(v2_batch(plain_rows(1), codec=4))
+    (tmp_path / index).write_bytes(bytes((0, 0, 0, 1, 0, 0, 0, 0)))
     assert dumped(tmp_path, "--dialect", "2.8", LOG)[2] == CLEAN
-    _, errors, status = dumped(tmp_path, "--dialect", "1.1", LOG)
-    assert (status, errors.splitlines()[-1]) == (
-        USAGE,
-        f"Error: {LOG}: the codec zstd at position 0, which Kafka 1.1 did not know",
-    )
+    for name in (LOG, index):
+        _, errors, status = dumped(tmp_path, "--dialect", dialect, name)
+        assert (status, errors.splitlines()[-1]) == (
+            USAGE,
+            f"Error: {name}: the codec zstd at position 0, which Kafka {dialect} did not know",
+        )
 
 
 @pytest.mark.parametrize("dialect", VERSIONS[:-1])

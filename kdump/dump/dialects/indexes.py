@@ -25,11 +25,11 @@ from kdump.wire.compression import DEFAULT_LIMIT, ZSTD
 class IndexByFirstRecord(DumpedIndex):
     """An .index entry is compared with the first record at its position; entries of zeros are checked as others are.
 
-    All methods raise TooNewError where the log holds what this version did not know.
+    All methods raise TooNewError where the log holds what ``version`` did not know.
     """
 
-    version: ClassVar = "1.1"
-    newest_magic: ClassVar = 127
+    version: ClassVar[str]
+    newest_magic: ClassVar[int]
 
     def offset_index_lines(self, options: TextOptions, reports: Reports) -> Iterator[str]:
         """See DumpedIndex."""
@@ -134,17 +134,3 @@ def _offsets(data: memoryview) -> Iterator[int]:
     if is_read_as_batch(data[MAGIC_OFFSET]):
         return (record.offset for record in v2.read_records(parse_header(data), data, DEFAULT_LIMIT))
     return (record.offset for record in legacy.read_records(legacy.parse_message(data), DEFAULT_LIMIT))
-
-
-class Index010(IndexByFirstRecord):
-    """Of 0.10.2.2."""
-
-    version = "0.10.2"
-    newest_magic = 1
-
-
-class Index08(IndexByFirstRecord):
-    """Of 0.8.2.2."""
-
-    version = "0.8.2"
-    newest_magic = 0

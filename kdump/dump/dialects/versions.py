@@ -235,7 +235,11 @@ class Kafka11(Kafka28):
         """See Dialect."""
         from kdump.dump.dialects.indexes import IndexByFirstRecord
 
-        return IndexByFirstRecord
+        class Index(IndexByFirstRecord):
+            version = self.version
+            newest_magic = self.lines.newest_magic
+
+        return Index
 
     def producer_line(self, entry: ProducerEntry) -> str:
         """See Dialect; sequences do not start again at 0."""
@@ -290,12 +294,6 @@ class Kafka010(Kafka10):
         """See Dialect; it looks at all messages, wrappers too."""
         return LaterContinuity()
 
-    def index(self) -> type[DumpedIndex]:
-        """See Dialect."""
-        from kdump.dump.dialects.indexes import Index010
-
-        return Index010
-
 
 class Kafka08(Kafka010):
     """0.8.2.2."""
@@ -320,12 +318,6 @@ class Kafka08(Kafka010):
         null_shown=True,
         newest_magic=0,
     )
-
-    def index(self) -> type[DumpedIndex]:
-        """See Dialect."""
-        from kdump.dump.dialects.indexes import Index08
-
-        return Index08
 
 
 def _sequence_before(sequence: int, delta: int) -> int:
