@@ -18,7 +18,7 @@ from kdump.format.batch import MAX_INT32, increment_sequence
 from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.transactionends import EndingOf, not_at_hand
-from kdump.system.units import time_text
+from kdump.system.units import span_text, time_text
 from kdump.verify.table import BatchRow
 
 HANGING_AFTER_MS: Final = 15 * 60 * 1000
@@ -169,7 +169,7 @@ class ProducerChecks:
             since = f" ({time_text(start)} UTC)" if start >= 0 else ""
             message = (
                 f"the transaction{answer.whose} of producer {producer_id} (epoch {producer.epoch}) is open since "
-                f"offset {producer.txn_first_offset}{since}, {age / 1000:,.0f} s before the newest batch{lost}; "
+                f"offset {producer.txn_first_offset}{since}, {span_text(age)} before the newest batch{lost}; "
                 f"{answer}"
             )
             yield Finding(
