@@ -63,6 +63,8 @@ class _Questions:
             else:
                 of_brokers = WhatIfRun(self._of_brokers(logs), self.status.fail, release)
                 self._show(of_brokers.retention(partial(self._limits, asked), now))
+        for doubt in self._images.doubts if self._images else ():
+            self._console.note(doubt)
 
     def _of_brokers(self, logs: PartitionEntries) -> PartitionEntries:
         """The logs without those of buckets: of what --tier joins, the files of the broker."""

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from kdump.codes import KdumpError, ignore_error
 from kdump.diff.places import PartitionCopies, PathCopies
-from kdump.kafka.image.copies import MetadataCopy, by_cluster, find_copies, newest
+from kdump.kafka.image.copies import by_cluster, find_copies, newest
 from kdump.kafka.image.election import ReplicaStates, possible_leaders, rules_of
 from kdump.kafka.image.image import MetadataImage
-from kdump.kafka.image.replay import StatePoint, replay
+from kdump.kafka.image.replay import Replayed, StatePoint, replay
 
 
 class Election(NamedTuple):
@@ -30,6 +30,7 @@ class Election(NamedTuple):
         is_unclean_enabled: the metadata lets a replica lead that is not in sync.
         directory: of the metadata log.
         offset: up to which it was read.
+        doubts: why the cluster may know more.
     """
 
     possible: tuple[int, ...]
@@ -40,6 +41,7 @@ class Election(NamedTuple):
     is_unclean_enabled: bool
     directory: str
     offset: int
+    doubts: tuple[str, ...]
 
 
 class Clusters:
@@ -64,7 +66,7 @@ class Clusters:
         read = self._read(*clusters) if is_asked else None
         if read is None or partition.name is None:
             return None
-        source, image = read
+        image = read.image
         topic = image.topics.by_name.get(partition.name[0])
         known = None if topic is None else topic.partitions.get(partition.name[1])
         if topic is None or known is None:
@@ -83,16 +85,16 @@ class Clusters:
             tuple(known.isr),
             tuple(known.elr),
             rules.is_unclean_enabled,
-            source.log.directory,
+            read.log.directory,
             image.provenance.offset,
+            tuple(read.doubts()),
         )
 
-    def _newest(self, cluster_id: str | None) -> tuple[MetadataCopy, MetadataImage] | None:
+    def _newest(self, cluster_id: str | None) -> Replayed | None:
         if cluster_id not in self._copies:
             return None
         try:
-            copy = newest(self._copies[cluster_id])
-            return copy, replay(copy.log, StatePoint()).image
+            return replay(newest(self._copies[cluster_id]).log, StatePoint())
         except KdumpError:
             return None
 

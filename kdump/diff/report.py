@@ -375,6 +375,7 @@ def _expected_lines(report: PartitionReport) -> Iterator[str]:
     known = f"leader {leader}, ISR {members}{eligible} at offset {election.offset} of {escaped(election.directory)}"
     unclean = "" if election.is_unclean_enabled else ", unless server.properties enables unclean elections"
     yield f"the cluster elects {nodes or 'nobody'}{unclean} ({known})"
+    yield from (f"perhaps it elects another one: {escaped(doubt)}" for doubt in election.doubts)
     if not election.possible:
         return
     if expected.records_lost is None or expected.nowhere_else is None:

@@ -5,7 +5,7 @@ Source: docs/spec/metadata.md#3-from-records-to-the-image, docs/spec/metadata.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,10 +13,9 @@ from kdump.codes import Codes, KdumpError
 from kdump.kafka.image.copies import MetadataCopy, find_copies, newest, read_properties
 from kdump.kafka.image.image import MetadataImage
 from kdump.kafka.image.partitions import LOST, MIGRATING, UNASSIGNED
-from kdump.kafka.image.replay import Replayed, StatePoint, replay
+from kdump.kafka.image.replay import StatePoint, replay
 from kdump.kafka.image.topicsettings import DEFAULT_RETENTION, MAX_MESSAGE_BYTES, TopicSettings
 from kdump.kafka.retention import Retention
-from kdump.releases import newer
 from kdump.system.paths import absolute_path
 
 _ANY_DIRECTORY: Final = frozenset({MIGRATING, UNASSIGNED, LOST})
@@ -77,7 +76,7 @@ class TargetCluster:
         copy = newest(copies)
         replayed = replay(copy.log, StatePoint())
         self.image: MetadataImage = replayed.image
-        self.doubts = tuple(_doubts(replayed))
+        self.doubts = tuple(replayed.doubts())
         self._own = read_properties(log_directory)
         self._check_cluster(copy, log_directory)
         self._settings = TopicSettings(self.image, self.node_id)
@@ -128,15 +127,3 @@ class TargetCluster:
         if own is not None and copy.cluster_id is not None and own != copy.cluster_id:
             message = f"is of cluster {own}, and the metadata are of cluster {copy.cluster_id}"
             raise KdumpError(Codes.REPAIR_REFUSED, message, path=absolute_path(log_directory))
-
-
-def _doubts(replayed: Replayed) -> Iterator[str]:
-    after = f"what changed in the metadata from offset {replayed.end_offset} on is not known"
-    for snapshot, why in replayed.refused:
-        if replayed.end_offset < snapshot.end_offset:
-            yield f"{snapshot.path}: cannot be loaded ({why}), and {after}"
-    if replayed.unreadable is not None:
-        yield f"{replayed.unreadable.path}: byte {replayed.unreadable.position:,}: {replayed.unreadable}, and {after}"
-    if replayed.left_out is not None:
-        what = newer(f"offset {replayed.left_out} holds what is not in the metadata here")
-        yield f"{replayed.log.directory}: {what}"

@@ -25,11 +25,16 @@ _Broker = tuple[str | None, int | None]
 
 
 class ClusterImages:
-    """The images of the clusters whose metadata logs lie in some log directories, each read once."""
+    """The images of the clusters whose metadata logs lie in some log directories, each read once.
+
+    Attributes:
+        doubts: why the clusters may know more than the images that were asked for.
+    """
 
     def __init__(self, paths: Iterable[str], on_error: OnError) -> None:
         self._copies: dict[str | None, list[MetadataCopy]] = {}
         self._on_error = on_error
+        self.doubts: list[str] = []
         self._images: dict[str | None, MetadataImage | None] = {}
         for copy in find_copies(paths, ignore_error):
             self._copies.setdefault(copy.cluster_id, []).append(copy)
@@ -44,11 +49,12 @@ class ClusterImages:
         if not copies:
             return None
         try:
-            image = replay(newest(copies).log, StatePoint()).image
+            replayed = replay(newest(copies).log, StatePoint())
         except KdumpError as error:
             self._on_error(error)
             return None
-        return None if image.metadata_version is None else image
+        self.doubts += replayed.doubts()
+        return None if replayed.image.metadata_version is None else replayed.image
 
 
 class Fates:

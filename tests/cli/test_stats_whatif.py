@@ -311,3 +311,18 @@ def test_the_offset_that_a_broker_of_07_answers_for_a_time(
     (row,) = rows("--offsets-for", time, "rettime-0", cwd=folder_07)
     assert (row["offset"], row["logStartOffset"], row["logEndOffset"]) == (offset, 6290, 10506)
     assert timestamp is ... or row["timestamp"] == timestamp
+
+
+@pytest.mark.parametrize("made", ["sound", "unknown-type"])
+def test_limits_come_from_the_metadata(made: str, tmp_path: Path) -> None:
+    """They are not those of the metadata log itself. What of it a newer Kafka wrote may change them."""
+    directory = unpack_cases("metadata", tmp_path) / "damaged" / made
+    (directory / "t-0").mkdir()
+    (directory / "t-0" / NAME).write_bytes(BATCH)
+    status, out, errors = stats("--what-if", "retention", ".", cwd=directory)
+    assert status == CLEAN
+    assert "t-0: 1 of 1 segment would go" in out
+    assert "__cluster_metadata-0: left out" in out
+    assert "__cluster_metadata-0/" not in out
+    newer = ("offset 109 holds what is not in the metadata here", "a newer Kafka")
+    assert [all(part in errors for part in newer), errors == ""] == [made != "sound", made == "sound"]

@@ -26,7 +26,7 @@ from kdump.kafka.image.metadatalog import (
 from kdump.kafka.image.snapshotrecords import losses
 from kdump.log.opening import read_whole
 from kdump.log.siblings import read_leader_epochs
-from kdump.releases import Release
+from kdump.releases import Release, newer
 
 
 class StatePoint(NamedTuple):
@@ -75,6 +75,17 @@ class Replayed:
     open_transaction: int | None = None
     left_out: int | None = None
     """The first record of a newer Kafka that is not in the image, see ImageLoader."""
+
+    def doubts(self) -> Iterator[str]:
+        """Why the cluster may know more than the image."""
+        after = f"what changed in the metadata from offset {self.end_offset} on is not known"
+        for snapshot, why in self.refused:
+            if self.end_offset < snapshot.end_offset:
+                yield f"{snapshot.path}: cannot be loaded ({why}), and {after}"
+        if self.unreadable is not None:
+            yield f"{self.unreadable.path}: byte {self.unreadable.position:,}: {self.unreadable}, and {after}"
+        if self.left_out is not None:
+            yield f"{self.log.directory}: {newer(f'offset {self.left_out} holds what is not in the metadata here')}"
 
 
 def replay(

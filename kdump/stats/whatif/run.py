@@ -34,7 +34,7 @@ from kdump.log import files
 from kdump.log.files import FileFingerprint
 from kdump.log.gaps import Gap
 from kdump.log.named import STDIN
-from kdump.log.names import Kind, is_uri, sibling
+from kdump.log.names import CLUSTER_METADATA, Kind, is_uri, sibling
 from kdump.log.opening import open_source, read_whole
 from kdump.log.partition import segments_after
 from kdump.log.resync import ResyncWalk
@@ -124,8 +124,12 @@ class WhatIfRun:
 
     def retention(self, limits: Callable[[Partition], PartitionLimits], now: int) -> Answer:
         """The segments that would be deleted at ``now`` (ms); ``limits``: of a partition."""
-        fates = []
+        fates, metadata = [], []
         for partition in self._logs.partitions:
+            if partition.logs[0].context.topic == CLUSTER_METADATA:
+                # KafkaRaftLog sets no limits; deleteBeforeSnapshot is all that deletes segments.
+                metadata.append(f"{partition.name}: left out: a node deletes its segments by its snapshots only.")
+                continue
             if world_of_store(partition.directory) is not None:
                 what = "is in a bucket; --what-if retention is asked of the log directory of a broker"
                 self._on_error(KdumpError(Codes.NOT_A_SEGMENT_FILE, what, path=partition.name))
@@ -136,7 +140,9 @@ class WhatIfRun:
             own = self._fates(segments, retention, now, extent, times)
             if own or remote.segments:
                 fates.append(PartitionFates(own, remote))
-        return retention_answer(fates, now, self._release)
+        answer = retention_answer(fates, now, self._release)
+        answer.words.extend(metadata)
+        return answer
 
     def _remote(
         self, partition: Partition, limits: PartitionLimits, segments: Sequence[_Retained], now: int

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from tests.harness.archives import cases, unpack_cases
+from tests.harness.batches import v2_batch
 from tests.harness.cli_runs import DAMAGE, kdump
+from tests.harness.fast_reference import Row
 
 NODES = ("n1-d0", "n2-d0", "n2-d1", "n3-d0")
 OF_CLUSTER = (
@@ -126,3 +128,13 @@ def test_the_newest_metadata_counts(root: Path) -> None:
 def test_processes_give_the_same(root: Path) -> None:
     one, several = (kdump("diff", "-j", jobs, *NODES, cwd=root).stdout for jobs in "13")
     assert one == several
+
+
+def test_metadata_of_a_newer_kafka(root: Path) -> None:
+    """What is not in the image may let the cluster elect another one."""
+    told = "  perhaps it elects another one: n3-d0/__cluster_metadata-0: offset 1126 holds what is not in the metadata"
+    assert told not in page(root, "s04-epochs")
+    (log,) = (root / "n3-d0" / "__cluster_metadata-0").glob("*.log")
+    unknown = v2_batch([Row(0, 0, None, bytes((1, 99, 0)))], base_offset=1126, leader_epoch=99)
+    log.write_bytes(log.read_bytes() + unknown)
+    assert told in page(root, "s04-epochs")
