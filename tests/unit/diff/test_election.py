@@ -135,6 +135,6 @@ def test_metadata_of_a_newer_kafka(root: Path) -> None:
     told = "  perhaps it elects another one: n3-d0/__cluster_metadata-0: offset 1126 holds what is not in the metadata"
     assert told not in page(root, "s04-epochs")
     (log,) = (root / "n3-d0" / "__cluster_metadata-0").glob("*.log")
-    unknown = v2_batch([Row(0, 0, None, bytes((1, 99, 0)))], base_offset=1126, leader_epoch=99)
+    unknown = v2_batch([Row(0, 0, None, bytes((1, 99, 0)))], base_offset=1126, partition_leader_epoch=99)
     log.write_bytes(log.read_bytes() + unknown)
     assert told in page(root, "s04-epochs")
