@@ -43,7 +43,8 @@ _PAIR: Final = struct.Struct("<H").unpack_from
 
 @cache
 def _hop_list() -> list[int]:
-    return _HOPS.tolist()
+    hops: list[int] = _HOPS.tolist()
+    return hops
 
 
 def walk_records(
