@@ -56,7 +56,7 @@ class ShownRows:
 
     def __init__(self, size: int = 0) -> None:
         self._size = size
-        self.is_decided = "numpy" in sys.modules
+        self.is_decided = False
 
     def are_columns(self, rows: int, chunk_size: int, log_size: int | None, *, is_joint: bool = False) -> bool:
         """Of the next chunk.

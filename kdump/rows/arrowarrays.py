@@ -1,7 +1,6 @@
 """Arrow arrays of numpy arrays and of Python values.
 
 pyarrow's own ``array()`` and ``scalar()`` import pandas where it is installed. That takes 0.2 s and 60 MB.
-``pyarrow.compute`` makes hundreds of functions when it is imported: 25 ms, a tenth of reading a small log.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow._compute import TakeOptions, call_function
 
 MAX_BYTES: Final = 2**31 - 1
 """Most bytes of all values of a binary or string array."""
@@ -45,7 +44,7 @@ def value_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def taken(values: pa.Array, index: NDArray[np.int32], is_set: NDArray[np.bool_] | None = None) -> pa.Array:
     """The ``values`` at ``index``; shape (rows,). Null where ``is_set`` is false."""
-    return call_function("array_take", [values, number_array(index, is_set)], TakeOptions(boundscheck=False))
+    return pc.take(values, number_array(index, is_set), boundscheck=False)
 
 
 def constant_array(value: Any, kind: pa.DataType, count: int) -> pa.Array:
