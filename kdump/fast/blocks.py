@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, repeat
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,14 @@ from kdump.format.batch import (
     ATTRIBUTES_LOW_BYTE,
     CODEC_MASK,
     CODEC_NAMES,
+    CRC_START,
     HEADER_SIZE,
     MAGIC,
     MAGIC_OFFSET,
-    batch_crc,
 )
 from kdump.format.record import most_headers
 from kdump.wire import compression
-from kdump.wire.checksum import Buffer
+from kdump.wire.checksum import Buffer, crc32c
 
 _ARENA_SIZE = 8 << 20
 """Bytes of decompressed batches that are decoded together."""
@@ -261,5 +261,6 @@ class _Bodies:
 
 def _crcs(view: memoryview, entries: _Entries) -> NDArray[np.int64]:
     """The CRC-32C that each whole batch should have."""
-    crcs = map(batch_crc, repeat(view), entries.starts.tolist(), entries.ends.tolist())
-    return np.fromiter(crcs, np.int64, entries.starts.size)
+    # Not batch_crc: calling it takes a third of the time where batches are small.
+    bounds = zip((entries.starts + CRC_START).tolist(), entries.ends.tolist(), strict=True)
+    return np.array([crc32c(view[start:end]) for start, end in bounds], np.int64)

@@ -19,7 +19,7 @@ from kdump.kafka07.message import LENGTH, MAGIC_POSITION, MIN_LENGTH, Message07,
 from kdump.log.gaps import Gap
 from kdump.log.source import Source
 from kdump.log.walk import DEFAULT_CHUNK_SIZE, Chunk, Stop, Walk
-from kdump.wire.checksum import crc32
+from kdump.wire.checksum import Buffer, crc32
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +32,7 @@ class Walk07(Walk):
     _length_offset = 0
 
     @staticmethod
-    def _scan(buffer: bytearray, end: int, filled: int, final: bool) -> tuple[list[int], int, Stop | None, int]:
+    def _scan(buffer: Buffer, end: int, filled: int, final: bool) -> tuple[list[int], int, Stop | None, int]:
         starts: list[int] = []
         append, unpack = starts.append, LENGTH.unpack_from
         position = 0

@@ -48,7 +48,6 @@ from kdump.rows.columns import Table
 from kdump.rows.logs import table_of
 from kdump.rows.scalar import OnUndecoded
 from kdump.rows.tables import BATCH, RECORD, RECORD_DECODED
-from kdump.schemas.topic import with_schemas
 from kdump.wire.compression import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -96,7 +95,9 @@ class ScanRequest:
             only_valid=self.on_damage != "mark",
         )
         decoding = self.decoding
-        if with_records:
+        if with_records and self.table.is_decoded:
+            from kdump.schemas.topic import with_schemas  # slow, and not needed where nothing is decoded
+
             # Of each pass, as they may have grown.
             decoding = with_schemas(decoding, self.schemas, self._inputs())
         return DumpOptions(output, view, read_committed=self.isolation == "read_committed", decoding=decoding)

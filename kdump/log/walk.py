@@ -25,6 +25,7 @@ from kdump.format.batch import (
     parse_header,
 )
 from kdump.log.source import LARGEST_HOLLOW, Source
+from kdump.wire.checksum import Buffer
 
 _LENGTH = struct.Struct(">i")
 
@@ -160,7 +161,7 @@ class Walk:
             filled = len(rest)
 
     @staticmethod
-    def _scan(buffer: bytearray, end: int, filled: int, final: bool) -> tuple[list[int], int, Stop | None, int]:
+    def _scan(buffer: Buffer, end: int, filled: int, final: bool) -> tuple[list[int], int, Stop | None, int]:
         """Find the entries in ``buffer[:end]``.
 
         Returns their starts, the end of the last, why to stop (None: more bytes), bytes needed.
@@ -207,6 +208,12 @@ class Walk:
         return filled, filled < len(buffer)
 
 
-def _header_is_cut(buffer: bytearray, position: int, filled: int, final: bool) -> bool:
+def whole_chunk(data: memoryview) -> Chunk | None:
+    """The entries of a whole log; None: it holds none, or something besides whole entries."""
+    starts, end, _, _ = Walk._scan(data, len(data), len(data), True)
+    return Chunk(data, 0, starts, end) if starts and end == len(data) else None
+
+
+def _header_is_cut(buffer: Buffer, position: int, filled: int, final: bool) -> bool:
     """A v2 entry shorter than its header is shown with the bytes after it, so these must be in the buffer."""
     return not final and position + HEADER_SIZE > filled and is_read_as_batch(buffer[position + MAGIC_OFFSET])

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple
 
 from kdump.codes import KdumpError
 from kdump.log.context import FileContext
 from kdump.log.source import Source
-from kdump.log.walk import Chunk, Walk
+from kdump.log.walk import Chunk, whole_chunk
 from kdump.reading.printing import BlockPrinter, RowsT
 
 if TYPE_CHECKING:
@@ -83,18 +83,24 @@ class JointLogs(Generic[RowsT]):
         if chunk.end > _SMALL or self._opened:
             # Those that are open come before any others.
             return None
-        logs = [(source, chunk), *self._read(self._enough - chunk.end)]
+        self._data[: chunk.end] = chunk.data[: chunk.end]
+        logs = [(source, chunk), *self._read(chunk.end)]
         if len(logs) > 1:
             contexts = tuple(FileContext.of(one.path) for one, _ in logs)
-            made = joint_rows([chunk for _, chunk in logs], contexts, reader, printer)
+            made = joint_rows(self._data, [chunk for _, chunk in logs], contexts, reader, printer)
             self._made = {
                 one: JointLog(chunk, shown) for (one, chunk), shown in zip(logs, made, strict=True) if shown is not None
             }
         return self.made(source)
 
-    def _read(self, left: int) -> Iterator[tuple[Source, Chunk]]:
-        """The small logs that come next, ``left`` bytes of them, as far as they hold whole entries and nothing else."""
-        while left > 0 and self._coming and len(self._opened) < _MOST_LOGS:
+    @cached_property
+    def _data(self) -> memoryview:
+        """The buffer. Its last log may begin just before there is enough."""
+        return memoryview(bytearray(self._enough + _SMALL))
+
+    def _read(self, filled: int) -> Iterator[tuple[Source, Chunk]]:
+        """The small logs that come next, one after the other in the buffer, up to one that is shown by itself."""
+        while filled < self._enough and self._coming and len(self._opened) < _MOST_LOGS:
             try:
                 source = self._open(self._coming[0])
             except KdumpError:
@@ -103,11 +109,14 @@ class JointLogs(Generic[RowsT]):
             self._opened[self._coming.popleft()] = source
             if source.size is None or source.size > _SMALL or source.first_offset is not None:
                 return
+            data = self._data[filled : filled + source.size]
             try:
-                chunks = list(islice(Walk(source).chunks(), 2))
+                if source.read_into(data, 0) < source.size:
+                    return
             except KdumpError:
                 return
-            if len(chunks) != 1 or chunks[0].end != source.size:
+            chunk = whole_chunk(data)
+            if chunk is None:
                 return
-            yield source, chunks[0]
-            left -= source.size
+            yield source, chunk
+            filled += source.size

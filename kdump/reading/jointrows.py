@@ -45,24 +45,28 @@ class JointRows(NamedTuple, Generic[RowsT]):
 
 
 def joint_rows(
-    chunks: Sequence[Chunk], contexts: tuple[FileContext, ...], reader: BlockReader, printer: BlockPrinter[RowsT]
+    data: memoryview,
+    chunks: Sequence[Chunk],
+    contexts: tuple[FileContext, ...],
+    reader: BlockReader,
+    printer: BlockPrinter[RowsT],
 ) -> list[list[JointRows[RowsT]] | None]:
     """The rows of each log; None: it holds something besides records that have columns.
 
     Args:
+        data: the bytes of the logs, one after the other from the beginning on.
         chunks: of each log all of it.
         contexts: of the logs.
         reader: decodes records.
         printer: makes the rows of all of them.
     """
-    data = memoryview(b"".join(chunk.data[: chunk.end] for chunk in chunks))
     begin = np.cumsum([0, *(chunk.end for chunk in chunks)])
     counts = [len(chunk.starts) for chunk in chunks]
     log_of = np.repeat(np.arange(len(chunks)), counts)
     starts = np.concatenate([chunk.starts for chunk in chunks]) + begin[log_of]
     is_alone = np.zeros(len(chunks), np.bool_)
     parts = []
-    for part in reader.read(data, [*starts.tolist(), len(data)], 0):
+    for part in reader.read(data, [*starts.tolist(), int(begin[-1])], 0):
         if isinstance(part, EntryRange):
             is_alone[log_of[part.first : part.last]] = True
         else:

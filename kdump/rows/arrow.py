@@ -22,7 +22,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kdump.fast.blocks import BatchBlock
@@ -32,7 +31,7 @@ from kdump.format.batch import NO_TIMESTAMP_TYPE, TIMESTAMP_TYPES
 from kdump.log.context import FileContext
 from kdump.reading.outcomes import Outcomes
 from kdump.reading.printing import BatchRun, BlockPrinter
-from kdump.rows.arrowarrays import constant_array, number_array, value_array
+from kdump.rows.arrowarrays import bits, constant_array, number_array, taken, value_array
 from kdump.rows.columnar import (
     Choices,
     Constant,
@@ -289,9 +288,7 @@ class _Arrays:
                     return constant_array(options[int(index[0])], field.type, self._rows)
                 if field.type == pa.bool_():
                     return number_array(self._of_rows(column, index))
-                return value_array(options, field.type).take(
-                    number_array(self._of_rows(column, index.astype(np.int32)))
-                )
+                return taken(value_array(options, field.type), self._of_rows(column, index.astype(np.int32)))
             case Numbers(numbers, is_set):
                 return self._numbers(column, numbers.astype(_NUMBERS[field.type], copy=False), is_set)
             case Strings(arena, start, size):
@@ -345,18 +342,20 @@ def _binaries(arena: NDArray[np.uint8], start: NDArray[np.int64], size: NDArray[
     pieces = pa.BinaryArray.from_buffers(pa.binary(), 2 * start.size, [None, pa.py_buffer(bounds), pa.py_buffer(arena)])
     chosen = np.arange(0, 2 * start.size, 2, dtype=np.int32)
     is_null = size < 0
-    return pc.take(pieces, number_array(chosen, ~is_null if is_null.any() else None), boundscheck=False)
+    return taken(pieces, chosen, ~is_null if is_null.any() else None)
 
 
 def _json(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> pa.Array:
     """JSON texts, null for the empty ones."""
-    made = pa.StringArray.from_buffers(bounds.size - 1, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(data))
-    return pc.if_else(pc.equal(pc.binary_length(made), 0), pa.nulls(1, pa.string())[0], made)
+    buffers = [bits(np.diff(bounds) > 0), pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), bounds.size - 1, buffers)
 
 
 def _texts(data: pa.Array) -> pa.Array:
     """Bytes as Java decodes them."""
     try:
-        return data.cast(pa.string())
+        texts = data.view(pa.string())
+        texts.validate(full=True)
+        return texts
     except pa.ArrowInvalid:
         return value_array([decode_utf8(key) for key in data.to_pylist()], pa.string())

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 MAX_BYTES: Final = 2**31 - 1
@@ -20,8 +21,8 @@ _NUMPY_TYPES: Final = {pa.bool_(): np.bool_, pa.int32(): np.int32, pa.int64(): n
 
 def number_array(values: NDArray[Any], is_set: NDArray[np.bool_] | None = None) -> pa.Array:
     """Integers or booleans, shape (rows,). Null where ``is_set`` (of the same shape) is false."""
-    data = _bits(values) if values.dtype == np.bool_ else pa.py_buffer(np.ascontiguousarray(values))
-    known = None if is_set is None else _bits(is_set)
+    data = bits(values) if values.dtype == np.bool_ else pa.py_buffer(np.ascontiguousarray(values))
+    known = None if is_set is None else bits(is_set)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [known, data])
 
 
@@ -39,6 +40,11 @@ def value_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     )
     array = number_array(numbers, None if is_set.all() else is_set)
     return array if array.type == kind else array.view(kind)
+
+
+def taken(values: pa.Array, index: NDArray[np.int32], is_set: NDArray[np.bool_] | None = None) -> pa.Array:
+    """The ``values`` at ``index``; shape (rows,). Null where ``is_set`` is false."""
+    return pc.take(values, number_array(index, is_set), boundscheck=False)
 
 
 def constant_array(value: Any, kind: pa.DataType, count: int) -> pa.Array:
@@ -59,9 +65,10 @@ def _bytes_array(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
     if bounds[-1] > MAX_BYTES:
         raise OverflowError(f"values of {bounds[-1]} bytes do not fit into an Arrow array")
     data = pa.py_buffer(b"".join(value for value in values if value))
-    known = None if is_set.all() else _bits(is_set)
+    known = None if is_set.all() else bits(is_set)
     return pa.Array.from_buffers(kind, len(values), [known, pa.py_buffer(bounds.astype(np.int32)), data])
 
 
-def _bits(flags: NDArray[np.bool_]) -> pa.Buffer:
+def bits(flags: NDArray[np.bool_]) -> pa.Buffer:
+    """A bit for each flag."""
     return pa.py_buffer(np.packbits(flags, bitorder="little"))

@@ -44,7 +44,9 @@ class ArrowParts:
         """The next rows."""
         self._parts.append(part)
         self._rows += len(part) if isinstance(part, list) else part.num_rows
-        self._size += _part_bytes(part)
+        if self._rows < _ENOUGH_ROWS:
+            # A record batch takes 0.1 ms to count its bytes.
+            self._size += _part_bytes(part)
 
     @property
     def are_enough(self) -> bool:
