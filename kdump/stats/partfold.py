@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kdump.fast.hashing import hash_ranges
 from kdump.stats.fold import TOGETHER, StatsFold, timestamp_types
 from kdump.stats.grouping import ABSENT, CONTROL_RECORDS, NULL, OF_BATCHES, Assigned, By, Groups, Key
+from kdump.stats.keys import KeySketches
 from kdump.stats.order import LogPlace, missing_offsets, steps_back
 from kdump.stats.tally import LEAST, MOST, group_counts
 from kdump.verify.table import NO_PRODUCER
@@ -64,9 +65,12 @@ class PartFold:
         self._part = part
         self._run = fold.run(part.place)
         self._transactions = fold.transactions(part.place)
+        self._groups = fold.groups.of_log()
+        self._keys = KeySketches()
+        """What they leave out depends on the order. They are merged by log, as other processes do it."""
         self._own: Assigned | None = None
         if fold.by.is_of_files:
-            self._own = fold.groups.one(part.key(fold.by))
+            self._own = self._groups.one(part.key(fold.by))
             self._note_file(self._own)
 
     @property
@@ -85,12 +89,17 @@ class PartFold:
         """All rows of the part were added; ``in_gap``: damage follows the last one."""
         self._run.ends_in_gap = in_gap
 
+    def finish(self) -> None:
+        """No more rows of the log come."""
+        self.fold.keys.merge(self._keys, range(self.fold.groups.count))
+        self._keys = KeySketches()
+
     def see_batches(self, rows: NDArray[np.void]) -> None:
         """Add the next rows of the batch table (``verify.table``)."""
         fold = self.fold
         if not rows.size:
             return
-        assigned = self._own or fold.groups.assign(fold.by.keys_of_batches(rows))
+        assigned = self._own or self._groups.assign(fold.by.keys_of_batches(rows))
         self._note_file(assigned)
         if self._own is not None and rows.size < TOGETHER and not self._part.has_positions:
             fold.count_later(rows, self._own)
@@ -165,7 +174,7 @@ class PartFold:
         self._see_times(table.offset, table.timestamp, assigned)
         if has_control:
             key_size = np.where(is_control[entry], -1, key_size)
-        fold.keys.add(assigned, table.arena, table.key_start, key_size, size)
+        self._keys.add(assigned, table.arena, table.key_start, key_size, size)
 
     def _count_records(
         self, groups: RecordGroups, entry: NDArray[np.intp], assigned: Assigned, count: NDArray[np.int64]
@@ -211,19 +220,19 @@ class PartFold:
                 keys = np.full(groups.count, OF_BATCHES)
             case _:
                 keys = fold.by.spans(groups.timestamp)
-        return fold.groups.assign(keys)
+        return self._groups.assign(keys)
 
     def _of_records(self, entries: EntryRecords, entry: NDArray[np.intp]) -> Assigned | None:
         """The groups of records that need not be those of their entries; None: they are. ``entry``: of each record."""
         fold, table = self.fold, entries.groups.table
         if fold.by.span is not None:
-            return fold.groups.assign(fold.by.spans(table.timestamp))
+            return self._groups.assign(fold.by.spans(table.timestamp))
         if not fold.by.is_of_contents:
             return None
         is_control = entries.is_control[entry]
         if fold.by is By.KEY:
-            return _assign_keys(fold.groups, table, is_control)
-        return _assign_headers(fold.groups, table, fold.header, is_control)
+            return _assign_keys(self._groups, table, is_control)
+        return _assign_headers(self._groups, table, fold.header, is_control)
 
     def _note_file(self, assigned: Assigned) -> None:
         self.fold.note_file(assigned, self._part.file)

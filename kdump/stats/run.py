@@ -127,6 +127,7 @@ class StatsRun:
             options = self._options
             figures: WorldFigures = world.answer("count")
             figures.see_entries(self._world_part, entries, with_records=options.with_records, limit=options.limit)
+            self._world_part.finish()
 
     def see_finding(self, finding: Finding) -> None:
         """Count a finding."""
@@ -174,10 +175,8 @@ class StatsRun:
         if whole in self._folded:
             return SegmentReading(source, following, self._options.checks)
         self._folded.add(whole)
-        # Elsewhere each log has a fold of its own. Sketches of keys depend on it, exact figures do not.
-        fold = self._options.fold() if self._options.with_records else self._fold
-        part = PartFold(fold, _part(context or FileContext.of(path), whole))
-        return StatsReading(source, following, part, self._options, None if fold is self._fold else self._fold)
+        part = PartFold(self._fold, _part(context or FileContext.of(path), whole))
+        return StatsReading(source, following, part, self._options)
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:
         """The outcome of a transaction that ends in no log of this run: a later segment may hold its marker."""
@@ -219,7 +218,6 @@ class StatsReading:
         following: as for SegmentReading.
         part: takes the rows.
         options: what is counted.
-        into: takes the fold of the part at the end; None: nobody.
     """
 
     def __init__(
@@ -228,7 +226,6 @@ class StatsReading:
         following: NextSegment | None,
         part: PartFold,
         options: StatsOptions,
-        into: StatsFold | None = None,
     ) -> None:
         _see_indexes(part, source.size)
         suspects, chunk_size = None, DEFAULT_CHUNK_SIZE
@@ -239,7 +236,6 @@ class StatsReading:
         checks = replace(options.checks, columnar=True)
         self._reading = SegmentReading(source, following, checks, suspects=suspects, chunk_size=chunk_size)
         self._part = part
-        self._into = into
 
     @property
     def ends_in_gap(self) -> bool:
@@ -255,8 +251,7 @@ class StatsReading:
                 yield item
             self._part.see_end(in_gap=self.ends_in_gap)
         finally:
-            if self._into is not None:
-                self._into.merge(self._part.fold)
+            self._part.finish()
 
 
 def fold_log(log: LogFile, options: StatsOptions) -> StatsFold:
