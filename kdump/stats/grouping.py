@@ -185,12 +185,10 @@ class Groups:
     """The keys that have occurred, by id: a number from 0.
 
     ``limit``: of groups; the rows of further keys are in the group ``others``, a key of another type than theirs.
-    ``within``: the groups of all logs, which give the ids of those of one log.
     """
 
     limit: int | None = None
     others: Key = OTHERS
-    within: Groups | None = None
     _ids: dict[Key, int] = field(default_factory=dict)
 
     @property
@@ -208,13 +206,7 @@ class Groups:
         if self.limit is not None and len(self._ids) >= self.limit and key not in self._ids:
             # Keys of the other type are a few: of records without a name, and of all over the limit.
             key = key if isinstance(key, str) is isinstance(self.others, str) else self.others
-        if key not in self._ids:
-            self._ids[key] = len(self._ids) if self.within is None else self.within.id_of(key)
-        return self._ids[key]
-
-    def of_log(self) -> Groups:
-        """The groups of one log, the same ones in whichever process it is read: the limit holds for each log."""
-        return Groups(self.limit, self.others, self)
+        return self._ids.setdefault(key, len(self._ids))
 
     def one(self, key: Key) -> Assigned:
         """Put all rows into one group."""

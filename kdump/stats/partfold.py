@@ -64,13 +64,11 @@ class PartFold:
         self.fold = fold
         self._part = part
         self._run = fold.run(part.place)
-        self._transactions = fold.transactions(part.place)
-        self._groups = fold.groups.of_log()
         self._keys = KeySketches()
-        """What they leave out depends on the order. They are merged by log, as other processes do it."""
+        """Of this log: what a sketch leaves out depends on what comes together."""
         self._own: Assigned | None = None
         if fold.by.is_of_files:
-            self._own = self._groups.one(part.key(fold.by))
+            self._own = fold.groups.one(part.key(fold.by))
             self._note_file(self._own)
 
     @property
@@ -99,7 +97,7 @@ class PartFold:
         fold = self.fold
         if not rows.size:
             return
-        assigned = self._own or self._groups.assign(fold.by.keys_of_batches(rows))
+        assigned = self._own or fold.groups.assign(fold.by.keys_of_batches(rows))
         self._note_file(assigned)
         if self._own is not None and rows.size < TOGETHER and not self._part.has_positions:
             fold.count_later(rows, self._own)
@@ -121,7 +119,7 @@ class PartFold:
             fold.sums.add(np.array([earlier.group]), missing_offsets=np.array([earlier.missing_offsets]))
         if (rows["producer_id"] != NO_PRODUCER).any():
             fold.producers.add(rows, assigned)
-            fold.add_outcomes(self._transactions.see(rows, assigned))
+            fold.add_outcomes(fold.transactions(self._part.place).see(rows, assigned))
 
     def see_records(self, entries: EntryRecords) -> None:
         """Add the next entries with their records."""
@@ -220,19 +218,19 @@ class PartFold:
                 keys = np.full(groups.count, OF_BATCHES)
             case _:
                 keys = fold.by.spans(groups.timestamp)
-        return self._groups.assign(keys)
+        return fold.groups.assign(keys)
 
     def _of_records(self, entries: EntryRecords, entry: NDArray[np.intp]) -> Assigned | None:
         """The groups of records that need not be those of their entries; None: they are. ``entry``: of each record."""
         fold, table = self.fold, entries.groups.table
         if fold.by.span is not None:
-            return self._groups.assign(fold.by.spans(table.timestamp))
+            return fold.groups.assign(fold.by.spans(table.timestamp))
         if not fold.by.is_of_contents:
             return None
         is_control = entries.is_control[entry]
         if fold.by is By.KEY:
-            return _assign_keys(self._groups, table, is_control)
-        return _assign_headers(self._groups, table, fold.header, is_control)
+            return _assign_keys(fold.groups, table, is_control)
+        return _assign_headers(fold.groups, table, fold.header, is_control)
 
     def _note_file(self, assigned: Assigned) -> None:
         self.fold.note_file(assigned, self._part.file)

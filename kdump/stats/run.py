@@ -175,8 +175,11 @@ class StatsRun:
         if whole in self._folded:
             return SegmentReading(source, following, self._options.checks)
         self._folded.add(whole)
-        part = PartFold(self._fold, _part(context or FileContext.of(path), whole))
-        return StatsReading(source, following, part, self._options)
+        # Elsewhere each log has a fold of its own. Which contents and numbers are over the limit depends on it.
+        is_apart = self._options.with_records and not self._options.by.is_of_files
+        fold = self._options.fold() if is_apart else self._fold
+        part = PartFold(fold, _part(context or FileContext.of(path), whole))
+        return StatsReading(source, following, part, self._options, self._fold if is_apart else None)
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:
         """The outcome of a transaction that ends in no log of this run: a later segment may hold its marker."""
@@ -218,6 +221,7 @@ class StatsReading:
         following: as for SegmentReading.
         part: takes the rows.
         options: what is counted.
+        into: takes the fold of the part at the end; None: nobody.
     """
 
     def __init__(
@@ -226,6 +230,7 @@ class StatsReading:
         following: NextSegment | None,
         part: PartFold,
         options: StatsOptions,
+        into: StatsFold | None = None,
     ) -> None:
         _see_indexes(part, source.size)
         suspects, chunk_size = None, DEFAULT_CHUNK_SIZE
@@ -236,6 +241,7 @@ class StatsReading:
         checks = replace(options.checks, columnar=True)
         self._reading = SegmentReading(source, following, checks, suspects=suspects, chunk_size=chunk_size)
         self._part = part
+        self._into = into
 
     @property
     def ends_in_gap(self) -> bool:
@@ -252,6 +258,8 @@ class StatsReading:
             self._part.see_end(in_gap=self.ends_in_gap)
         finally:
             self._part.finish()
+            if self._into is not None:
+                self._into.merge(self._part.fold)
 
 
 def fold_log(log: LogFile, options: StatsOptions) -> StatsFold:

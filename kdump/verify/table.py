@@ -195,7 +195,7 @@ def missing_inside(rows: NDArray[np.void]) -> int:
     return int(np.maximum(spans - thinned["record_count"], 0).sum())
 
 
-_END_TXN: Final = (control.ABORT, control.COMMIT)
+END_TXN: Final = (control.ABORT, control.COMMIT)
 
 
 class ControlMarker(NamedTuple):
@@ -219,7 +219,7 @@ def read_marker(header: BatchHeader, batch: memoryview, limit: int = DEFAULT_LIM
     if record is None:
         return NO_MARKER
     kind = control.parse_type(record.key)
-    return ControlMarker(kind, control.parse_end_txn(record.value) if kind in _END_TXN else NO_MARKER.coordinator_epoch)
+    return ControlMarker(kind, control.parse_end_txn(record.value) if kind in END_TXN else NO_MARKER.coordinator_epoch)
 
 
 def check_marker(header: BatchHeader, batch: memoryview, position: int, limit: int, *, deep: bool) -> Iterator[Finding]:
@@ -235,7 +235,7 @@ def check_marker(header: BatchHeader, batch: memoryview, position: int, limit: i
         yield Finding(Codes.CONTROL_RECORD, error.message, position, header.size)
         return
     has_producer = header.producer_id >= 0
-    if kind == NO_MARKER.type or kind in _END_TXN:
+    if kind == NO_MARKER.type or kind in END_TXN:
         return
     if has_producer:
         message = f"a transaction marker of type {kind}, which is neither ABORT (0) nor COMMIT (1)"
