@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -250,12 +250,13 @@ def row_dtype() -> np.dtype[np.void]:
     return np.dtype(list(_COLUMN_TYPES))
 
 
-def joined(parts: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
-    """The rows of some tables, one after the other."""
+def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The rows of some tables, one after the other, or columns of one type."""
     if len(parts) == 1:
         return parts[0]
     # Without ``out`` numpy compares the fields of each part with those of the others.
-    return np.concatenate(parts, out=np.empty(sum(map(len, parts)), row_dtype())) if parts else np.empty(0, row_dtype())
+    made = np.empty(sum(map(len, parts)), parts[0].dtype if parts else row_dtype())
+    return np.concatenate(parts, out=made, casting="equiv") if parts else made
 
 
 def first_offset(row: BatchRow) -> int:
