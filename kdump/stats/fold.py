@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -109,8 +108,6 @@ class StatsFold:
         # Columns that were not counted yet, each part of one group, by the method that counts them; and their rows.
         self._waiting: dict[Count, list[tuple[int, tuple[NDArray[Any], ...]]]] = {}
         self._waiting_rows: dict[Count, int] = {}
-        self._waiting_indexes: dict[int, list[int]] = {}
-        """Entries and bytes of logs that were not counted yet, by group; see ``count_indexes``."""
 
     def __getstate__(self) -> dict[str, object]:
         self._count_waiting()
@@ -160,17 +157,8 @@ class StatsFold:
         if rows >= TOGETHER:
             self._count_parts(count)
 
-    def count_indexes(self, group: int, *figures: int) -> None:
-        """Add the figures of INDEX_SUMS of one log, together with those of others."""
-        own = self._waiting_indexes.setdefault(group, [0] * len(INDEX_SUMS))
-        own[:] = map(operator.add, own, figures)
-
     def _count_waiting(self) -> None:
         """Add what waits: a step by columns costs as much for a few as for thousands."""
-        if self._waiting_indexes:
-            columns = np.array(list(self._waiting_indexes.values()), np.int64).T
-            self.sums.add(np.array(list(self._waiting_indexes)), **dict(zip(INDEX_SUMS, columns, strict=True)))
-            self._waiting_indexes = {}
         for count in list(self._waiting):
             self._count_parts(count)
 
@@ -181,6 +169,10 @@ class StatsFold:
         index = [numbers.setdefault(group, len(numbers)) for group in groups]
         of_rows = None if len(numbers) == 1 else np.repeat(index, [columns[0].size for columns in parts])
         count(Assigned(np.array(list(numbers)), of_rows), *map(joined, zip(*parts, strict=True)))
+
+    def count_indexes(self, assigned: Assigned, *columns: NDArray[np.int64]) -> None:
+        """Add the index files of logs; ``columns``: those of INDEX_SUMS."""
+        self.sums.add(assigned.ids, **dict(zip(INDEX_SUMS, map(assigned.sums, columns), strict=True)))
 
     def count_batches(self, assigned: Assigned, rows: NDArray[np.void], *, is_untimed: bool = False) -> None:
         """Add batches to the figures that no other batch changes; ``is_untimed``: none has a timestamp."""

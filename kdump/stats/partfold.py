@@ -80,7 +80,8 @@ class PartFold:
         if self._own is None:
             return
         index_bytes = 0 if index_entries is None else size
-        self.fold.count_indexes(int(self._own.ids[0]), index_entries or 0, index_bytes, time_index_entries or 0)
+        figures = np.array([[index_entries or 0], [index_bytes], [time_index_entries or 0]])
+        self._count(self.fold.count_indexes, self._own, *figures)
 
     def see_end(self, *, in_gap: bool) -> None:
         """All rows of the part were added; ``in_gap``: damage follows the last one."""
