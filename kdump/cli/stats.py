@@ -123,7 +123,7 @@ def _html_report(
     from kdump.stats.charts import ReportData
     from kdump.stats.htmlreport import html_report
 
-    data = ReportData(report.total, figures.curves(), page.segments, page.findings, page.left_out)
+    data = ReportData(report.total, report.batch_sizes, figures.curves(), page.segments, page.findings, page.left_out)
     return html_report(report, options.by, data, run.given.paths)
 
 

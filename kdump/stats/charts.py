@@ -54,6 +54,8 @@ class ReportData:
     """What the report shows, except the tables of groups."""
 
     total: Figures
+    batch_sizes: Sequence[tuple[int, int]]
+    """See FiguresReport."""
     curves: Mapping[str, Sequence[CurveStep]]
     """Timestamps along the offsets, by partition directory."""
     segments: Sequence[SegmentSummary]
@@ -138,10 +140,9 @@ def _few_steps(steps: Sequence[TimelineStep], width: int) -> tuple[list[Timeline
 def _batch_sizes(data: ReportData) -> Chart | None:
     import plotly.graph_objects as go
 
-    histogram = data.total.size_histograms.get("batch")
-    if not histogram:
+    if not data.batch_sizes:
         return None
-    bars = _doubling_bars(histogram)
+    bars = _doubling_bars(data.batch_sizes)
     figure = go.Figure(
         go.Bar(
             x=[label for label, _ in bars],

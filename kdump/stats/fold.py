@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +42,28 @@ _FIGURES: Final = (
 )  # fmt: skip
 """The attributes of a fold with exact figures by group; ``sizes`` has more of them."""
 TOGETHER: Final = 4096
-"""Batches of several small logs that are counted together."""
+"""Rows that are counted together, be they of one log or of several small ones."""
+Count: TypeAlias = Callable[..., None]
+"""A method of a fold that adds rows: it takes their groups, and columns of them."""
 _CODEC_BITS: Final = 3
 _MAGIC_BITS: Final = 8
 _TYPE_BITS: Final = 2
+
+
+class RecordFigures(NamedTuple):
+    """What is counted of records; shapes (records,). Sizes are in bytes, -1 for null; times in ms.
+
+    ``step_back``: by how much the timestamp is below the one before. ``size``: of key, value and headers.
+    """
+
+    offset: NDArray[np.int64]
+    timestamp: NDArray[np.int64]
+    step_back: NDArray[np.int64]
+    key_size: NDArray[np.int64]
+    value_size: NDArray[np.int64]
+    size: NDArray[np.int64]
+    header_count: NDArray[np.int32]
+    is_control: NDArray[np.bool_]
 
 
 class StatsFold:
@@ -88,11 +105,9 @@ class StatsFold:
         self.offset_times = OffsetTimes() if with_curves else None
         self._runs: dict[LogPlace, LogEnds] = {}
         self._transactions: dict[LogPlace, TransactionRun] = {}
-        # Batches that were not counted yet, each part of one group.
-        self._waiting: list[tuple[NDArray[np.void], Assigned]] = []
-        self._waiting_rows = 0
-        self._waiting_indexes: dict[int, list[int]] = {}
-        """Entries and bytes of logs that were not counted yet, by group; see ``count_indexes``."""
+        # Columns that were not counted yet, each part of one group, by the method that counts them; and their rows.
+        self._waiting: dict[Count, list[tuple[int, tuple[NDArray[Any], ...]]]] = {}
+        self._waiting_rows: dict[Count, int] = {}
 
     def __getstate__(self) -> dict[str, object]:
         self._count_waiting()
@@ -135,34 +150,31 @@ class StatsFold:
     def _file(self, path: str) -> int:
         return self.paths.setdefault(path, len(self.paths))
 
-    def count_later(self, rows: NDArray[np.void], assigned: Assigned) -> None:
-        """Add batches of one group to the figures that no other batch changes, together with others."""
-        self._waiting.append((rows, assigned))
-        self._waiting_rows += rows.size
-        if self._waiting_rows >= TOGETHER:
-            self._count_waiting()
-
-    def count_indexes(self, group: int, *figures: int) -> None:
-        """Add the figures of INDEX_SUMS of one log, together with those of others."""
-        own = self._waiting_indexes.setdefault(group, [0] * len(INDEX_SUMS))
-        own[:] = map(operator.add, own, figures)
+    def count_later(self, count: Count, assigned: Assigned, *columns: NDArray[Any]) -> None:
+        """Add rows of one group as ``count``, a method of this fold, does, together with others."""
+        self._waiting.setdefault(count, []).append((int(assigned.ids[0]), columns))
+        rows = self._waiting_rows[count] = self._waiting_rows.get(count, 0) + columns[0].size
+        if rows >= TOGETHER:
+            self._count_parts(count)
 
     def _count_waiting(self) -> None:
         """Add what waits: a step by columns costs as much for a few as for thousands."""
-        if self._waiting_indexes:
-            columns = np.array(list(self._waiting_indexes.values()), np.int64).T
-            self.sums.add(np.array(list(self._waiting_indexes)), **dict(zip(INDEX_SUMS, columns, strict=True)))
-            self._waiting_indexes = {}
-        if not self._waiting:
-            return
-        parts, groups = zip(*self._waiting, strict=True)
-        self._waiting, self._waiting_rows = [], 0
-        numbers: dict[int, int] = {}
-        index = [numbers.setdefault(int(assigned.ids[0]), len(numbers)) for assigned in groups]
-        of_rows = None if len(numbers) == 1 else np.repeat(index, [rows.size for rows in parts])
-        self.count_batches(joined(parts), Assigned(np.array(list(numbers)), of_rows))
+        for count in list(self._waiting):
+            self._count_parts(count)
 
-    def count_batches(self, rows: NDArray[np.void], assigned: Assigned, *, is_untimed: bool = False) -> None:
+    def _count_parts(self, count: Count) -> None:
+        groups, parts = zip(*self._waiting.pop(count), strict=True)
+        del self._waiting_rows[count]
+        numbers: dict[int, int] = {}
+        index = [numbers.setdefault(group, len(numbers)) for group in groups]
+        of_rows = None if len(numbers) == 1 else np.repeat(index, [columns[0].size for columns in parts])
+        count(Assigned(np.array(list(numbers)), of_rows), *map(joined, zip(*parts, strict=True)))
+
+    def count_indexes(self, assigned: Assigned, *columns: NDArray[np.int64]) -> None:
+        """Add the index files of logs; ``columns``: those of INDEX_SUMS."""
+        self.sums.add(assigned.ids, **dict(zip(INDEX_SUMS, map(assigned.sums, columns), strict=True)))
+
+    def count_batches(self, assigned: Assigned, rows: NDArray[np.void], *, is_untimed: bool = False) -> None:
         """Add batches to the figures that no other batch changes; ``is_untimed``: none has a timestamp."""
         size, count = rows["size"], np.maximum(rows["record_count"], 0).astype(np.int64)
         is_control = (rows["attributes"] & CONTROL != 0) & (rows["magic"] >= 2)
@@ -221,6 +233,67 @@ class StatsFold:
             timestamp=assigned.maxima(np.where(latest < 0, LEAST, latest), LEAST),
         )
         self.timeline.add_records(assigned, latest, count)
+
+    def count_stored(
+        self,
+        assigned: Assigned,
+        codec: NDArray[np.int64],
+        stored: NDArray[np.int64],
+        uncompressed: NDArray[np.int64],
+    ) -> None:
+        """Add the bytes of the records of entries; shapes (entries,)."""
+        nothing = np.zeros_like(stored)
+        group_counts(self.codecs, assigned, codec, nothing, nothing, nothing, stored, uncompressed)
+
+    def count_entries(
+        self,
+        assigned: Assigned,
+        codec: NDArray[np.int64],
+        magic: NDArray[np.int64],
+        timestamp_type: NDArray[np.int64],
+        count: NDArray[np.int64],
+    ) -> None:
+        """Add ``count`` records of entries by what these show; shapes (entries,)."""
+        nothing = np.zeros_like(count)
+        group_counts(self.codecs, assigned, codec, nothing, count, nothing, nothing, nothing)
+        group_counts(self.magics, assigned, magic, nothing, count, nothing)
+        group_counts(self.timestamp_types, assigned, timestamp_type, count)
+
+    def count_records(self, assigned: Assigned, *columns: NDArray[Any]) -> None:
+        """Add records; ``columns``: those of RecordFigures."""
+        records = RecordFigures(*columns)
+        key_size, value_size, timestamp = records.key_size, records.value_size, records.timestamp
+        is_timed = timestamp >= 0
+        figures = {
+            "records": assigned.counts(np.ones(timestamp.size, np.bool_)),
+            "null_keys": assigned.counts(key_size < 0),
+            "tombstones": assigned.counts((key_size >= 0) & (value_size < 0)),
+            "key_bytes": assigned.sums(np.maximum(key_size, 0)),
+            "value_bytes": assigned.sums(np.maximum(value_size, 0)),
+            "timestamps_back": assigned.counts(records.step_back > 0),
+        }
+        if records.is_control.any():
+            figures["control_records"] = assigned.counts(records.is_control)
+        if records.header_count.any():
+            figures["headers"] = assigned.sums(records.header_count)
+            figures["header_bytes"] = assigned.sums(records.size) - figures["key_bytes"] - figures["value_bytes"]
+            figures["records_with_headers"] = assigned.counts(records.header_count > 0)
+        self.sums.add(assigned.ids, **figures)
+        self.least.add(
+            assigned.ids,
+            offset=assigned.minima(records.offset, MOST),
+            timestamp=assigned.minima(np.where(is_timed, timestamp, MOST), MOST),
+        )
+        self.most.add(
+            assigned.ids,
+            offset=assigned.maxima(records.offset, LEAST),
+            timestamp=assigned.maxima(np.where(is_timed, timestamp, LEAST), LEAST),
+            step_back=assigned.maxima(records.step_back, 0),
+        )
+        self.sizes["record"].add(assigned, records.size)
+        self.sizes["key"].add(assigned, key_size)
+        self.sizes["value"].add(assigned, value_size)
+        self.timeline.add_records(assigned, timestamp, np.ones_like(timestamp))
 
     def run(self, place: LogPlace) -> LogEnds:
         """The ends of the log at ``place``, for figures that depend on the order of offsets and timestamps."""

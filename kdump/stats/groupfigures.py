@@ -59,8 +59,6 @@ class Figures:
     """Milliseconds."""
     sizes: dict[str, SizeSummary | None]
     """Sizes by the names of ``fold.SIZES``."""
-    size_histograms: dict[str, list[tuple[int, int]]]
-    """Batch sizes: (upper bound, count)."""
     codecs: tuple[Share, ...]
     magics: tuple[Share, ...]
     timestamp_types: dict[str, int]
@@ -104,11 +102,13 @@ class Figures:
 class FiguresReport:
     """The figures of all groups in order, and of all of them together.
 
-    ``gaps_are_normal``: the log cleaner explains each offset that is missing.
+    ``batch_sizes``: (upper bound, count) of all batches. ``gaps_are_normal``: the log cleaner explains each offset that
+    is missing.
     """
 
     groups: Sequence[Figures]
     total: Figures
+    batch_sizes: Sequence[tuple[int, int]]
     gaps_are_normal: bool = False
 
 
@@ -130,7 +130,8 @@ def report(fold: StatsFold, damage: Mapping[Key, Counter[Severity]], total_damag
         groups.append(_figures(fold, group, fold.by.label(key), files, own))
     if fold.by.is_of_contents:
         groups.sort(key=lambda each: (-each.sums["bytes"], each.group))
-    return FiguresReport(groups, _figures(total, 0, None, total.files.counts(1), total_damage))
+    figures = _figures(total, 0, None, total.files.counts(1), total_damage)
+    return FiguresReport(groups, figures, total.sizes["batch"].histogram(0))
 
 
 def _figures(
@@ -154,7 +155,6 @@ def _figures(
         max_timestamp=times[1],
         step_back=max(0, most["step_back"]) if fold.with_records else None,
         sizes={name: sizes.of(group) for name, sizes in fold.sizes.items()},
-        size_histograms={name: sizes.histogram(group) for name, sizes in fold.sizes.items()},
         codecs=tuple(
             Share(codec_name(codec), *figures)
             for codec, figures in zip(*(column.tolist() for column in fold.codecs.of(group)), strict=True)

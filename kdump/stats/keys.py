@@ -162,7 +162,7 @@ class KeySketches:
             sketches.see(ranks[own])
             _add_heavy(sketches, arena, start[own], size[own], weight=weight[own], hashes=hashes[own])
 
-    def merge(self, other: KeySketches, ids: NDArray[np.int64]) -> None:
+    def merge(self, other: KeySketches, ids: NDArray[np.int64] | range) -> None:
         """Merge the sketches of other groups, whose ids here are ``ids``."""
         for group, theirs in sorted(other._sketches.items(), key=itemgetter(0)):
             self._sketches.setdefault(int(ids[group]), _Sketches()).merge(theirs)

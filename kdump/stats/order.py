@@ -167,17 +167,21 @@ def steps_back(run: LogEnds, timestamp: NDArray[np.int64], assigned: Assigned) -
 
     Args:
         run: what came before; the rows follow it.
-        timestamp: of all records in file order; one or more.
+        timestamp: of all records in file order, one or more; a negative one is none.
         assigned: their groups.
     """
-    before = np.empty_like(timestamp)
-    before[1:] = timestamp[:-1]
-    before[0] = timestamp[0] if run.last_timestamp is None else run.last_timestamp
+    is_there = timestamp >= 0
+    if not is_there.all():
+        back = np.zeros_like(timestamp)
+        if is_there.any():
+            back[is_there] = steps_back(run, timestamp[is_there], assigned.rows(is_there))
+        return back
     if run.first_timestamp is None:
         run.first_timestamp, run.first_timestamp_group = int(timestamp[0]), _first(assigned)
+    before = timestamp[0] if run.last_timestamp is None else run.last_timestamp
     run.last_timestamp = int(timestamp[-1])
-    back: NDArray[np.int64] = np.maximum(before - timestamp, 0)
-    return back
+    steps: NDArray[np.int64] = np.maximum(-np.diff(timestamp, prepend=before), 0)
+    return steps
 
 
 def _last(assigned: Assigned) -> int:

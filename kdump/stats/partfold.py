@@ -8,20 +8,20 @@ from __future__ import annotations
 import base64
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kdump.fast.hashing import hash_ranges
-from kdump.stats.fold import TOGETHER, StatsFold, timestamp_types
+from kdump.stats.fold import Count, RecordFigures, StatsFold, timestamp_types
 from kdump.stats.grouping import ABSENT, CONTROL_RECORDS, NULL, OF_BATCHES, Assigned, By, Groups, Key
+from kdump.stats.keys import KeySketches
 from kdump.stats.order import LogPlace, missing_offsets, steps_back
-from kdump.stats.tally import LEAST, MOST, group_counts
 from kdump.verify.table import NO_PRODUCER
 
 if TYPE_CHECKING:
-    from kdump.fast.recordtable import RecordGroups, RecordTable
+    from kdump.fast.recordtable import RecordTable
     from kdump.stats.records import EntryRecords
 
 _LONGEST: Final = 128
@@ -63,7 +63,8 @@ class PartFold:
         self.fold = fold
         self._part = part
         self._run = fold.run(part.place)
-        self._transactions = fold.transactions(part.place)
+        self._keys = KeySketches()
+        """Of this log: what a sketch leaves out depends on what comes together."""
         self._own: Assigned | None = None
         if fold.by.is_of_files:
             self._own = fold.groups.one(part.key(fold.by))
@@ -79,11 +80,17 @@ class PartFold:
         if self._own is None:
             return
         index_bytes = 0 if index_entries is None else size
-        self.fold.count_indexes(int(self._own.ids[0]), index_entries or 0, index_bytes, time_index_entries or 0)
+        figures = np.array([[index_entries or 0], [index_bytes], [time_index_entries or 0]])
+        self._count(self.fold.count_indexes, self._own, *figures)
 
     def see_end(self, *, in_gap: bool) -> None:
         """All rows of the part were added; ``in_gap``: damage follows the last one."""
         self._run.ends_in_gap = in_gap
+
+    def finish(self) -> None:
+        """No more rows of the log come."""
+        self.fold.keys.merge(self._keys, range(self.fold.groups.count))
+        self._keys = KeySketches()
 
     def see_batches(self, rows: NDArray[np.void]) -> None:
         """Add the next rows of the batch table (``verify.table``)."""
@@ -92,10 +99,10 @@ class PartFold:
             return
         assigned = self._own or fold.groups.assign(fold.by.keys_of_batches(rows))
         self._note_file(assigned)
-        if self._own is not None and rows.size < TOGETHER and not self._part.has_positions:
-            fold.count_later(rows, self._own)
+        if self._part.has_positions:
+            fold.count_batches(assigned, rows, is_untimed=True)
         else:
-            fold.count_batches(rows, assigned, is_untimed=self._part.has_positions)
+            self._count(fold.count_batches, assigned, rows)
         if not rows["is_valid"].all():
             rows, assigned = rows[rows["is_valid"]], assigned.rows(rows["is_valid"])
         if rows.size and not self._part.has_positions:
@@ -112,86 +119,54 @@ class PartFold:
             fold.sums.add(np.array([earlier.group]), missing_offsets=np.array([earlier.missing_offsets]))
         if (rows["producer_id"] != NO_PRODUCER).any():
             fold.producers.add(rows, assigned)
-            fold.add_outcomes(self._transactions.see(rows, assigned))
+            fold.add_outcomes(fold.transactions(self._part.place).see(rows, assigned))
 
     def see_records(self, entries: EntryRecords) -> None:
         """Add the next entries with their records."""
         fold, groups, table = self.fold, entries.groups, entries.groups.table
         of_entries = self._of_entries(entries)
-        counts = groups.rows
-        nothing = np.zeros_like(counts)
-        group_counts(
-            fold.codecs, of_entries, groups.codec, nothing, nothing, nothing, entries.stored, entries.uncompressed
-        )
+        self._count(fold.count_stored, of_entries, groups.codec, entries.stored, entries.uncompressed)
         if not table.rows:
             return
-        entry = np.repeat(np.arange(groups.count), counts)
-        assigned = of_entries.rows(entry)
-        own = self._of_records(entries, entry)
-        if own is not None:
-            assigned = own
+        entry = np.repeat(np.arange(groups.count), groups.rows)
+        assigned = self._of_records(entries, entry)
+        if assigned is None:
+            assigned = of_entries.rows(entry)
+            run, of_runs, count = np.arange(groups.count), of_entries, groups.rows
+        else:
             is_first = np.diff(entry, prepend=-1) != 0
             if assigned.index is not None:
                 is_first[1:] |= np.diff(assigned.index) != 0
             first = np.flatnonzero(is_first)
-            self._count_records(groups, entry[first], assigned.rows(first), np.diff(first, append=table.rows))
-        else:
-            self._count_records(groups, np.arange(groups.count), of_entries, counts)
+            run, of_runs, count = entry[first], assigned.rows(first), np.diff(first, append=table.rows)
+        types = timestamp_types(groups.magic, groups.is_log_append_time, is_untimed=self._part.has_positions)
+        self._count(fold.count_entries, of_runs, groups.codec[run], groups.magic[run], types[run], count)
         self._note_file(assigned)
         key_size, value_size = table.key_size.astype(np.int64), table.value_size.astype(np.int64)
+        size = np.maximum(key_size, 0) + np.maximum(value_size, 0)
         header_bytes = _header_bytes(table.header_count, table.headers.key_size, table.headers.value_size)
-        key_bytes, value_bytes = np.maximum(key_size, 0), np.maximum(value_size, 0)
-        size = key_bytes + value_bytes
-        figures = {
-            "records": assigned.counts(np.ones(table.rows, np.bool_)),
-            "null_keys": assigned.counts(key_size < 0),
-            "tombstones": assigned.counts((key_size >= 0) & (value_size < 0)),
-            "key_bytes": assigned.sums(key_bytes),
-            "value_bytes": assigned.sums(value_bytes),
-        }
-        is_control = entries.is_control
-        has_control = bool(is_control.any())
-        if has_control:
-            figures["control_records"] = assigned.counts(is_control[entry])
         if header_bytes is not None:
-            size = size + header_bytes
-            figures["headers"] = assigned.sums(table.header_count)
-            figures["header_bytes"] = assigned.sums(header_bytes)
-            figures["records_with_headers"] = assigned.counts(table.header_count > 0)
-        fold.sums.add(assigned.ids, **figures)
-        fold.sizes["record"].add(assigned, size)
-        fold.sizes["key"].add(assigned, key_size)
-        fold.sizes["value"].add(assigned, value_size)
-        self._see_times(table.offset, table.timestamp, assigned)
-        if has_control:
-            key_size = np.where(is_control[entry], -1, key_size)
-        fold.keys.add(assigned, table.arena, table.key_start, key_size, size)
+            size += header_bytes
+        is_control = entries.is_control[entry]
+        figures = RecordFigures(
+            offset=table.offset,
+            timestamp=table.timestamp,
+            step_back=steps_back(self._run, table.timestamp, assigned),
+            key_size=key_size,
+            value_size=value_size,
+            size=size,
+            header_count=table.header_count,
+            is_control=is_control,
+        )
+        self._count(fold.count_records, assigned, *figures)
+        self._keys.add(assigned, table.arena, table.key_start, np.where(is_control, -1, key_size), size)
 
-    def _count_records(
-        self, groups: RecordGroups, entry: NDArray[np.intp], assigned: Assigned, count: NDArray[np.int64]
-    ) -> None:
-        """Count records by what their entry shows: ``count`` of each ``entry``; shapes (rows,), as ``assigned``."""
-        fold, nothing = self.fold, np.zeros_like(count)
-        codec, magic = groups.codec[entry], groups.magic[entry]
-        group_counts(fold.codecs, assigned, codec, nothing, count, nothing, nothing, nothing)
-        group_counts(fold.magics, assigned, magic, nothing, count, nothing)
-        types = timestamp_types(magic, groups.is_log_append_time[entry], is_untimed=self._part.has_positions)
-        group_counts(fold.timestamp_types, assigned, types, count)
-
-    def _see_times(self, offset: NDArray[np.int64], timestamp: NDArray[np.int64], assigned: Assigned) -> None:
-        fold = self.fold
-        fold.least.add(assigned.ids, offset=assigned.minima(offset, MOST))
-        fold.most.add(assigned.ids, offset=assigned.maxima(offset, LEAST))
-        is_there = timestamp >= 0
-        if not is_there.all():
-            timestamp, assigned = timestamp[is_there], assigned.rows(is_there)
-            if not timestamp.size:
-                return
-        back = steps_back(self._run, timestamp, assigned)
-        fold.least.add(assigned.ids, timestamp=assigned.minima(timestamp, MOST))
-        fold.most.add(assigned.ids, timestamp=assigned.maxima(timestamp, LEAST), step_back=assigned.maxima(back, 0))
-        fold.sums.add(assigned.ids, timestamps_back=assigned.counts(back > 0))
-        fold.timeline.add_records(assigned, timestamp, np.ones_like(timestamp))
+    def _count(self, count: Count, assigned: Assigned, *columns: NDArray[Any]) -> None:
+        """Add rows to the fold, together with those of other logs if a log is of one group."""
+        if self._own is None:
+            count(assigned, *columns)
+        else:
+            self.fold.count_later(count, assigned, *columns)
 
     def _of_entries(self, entries: EntryRecords) -> Assigned:
         """The groups of entries, as ``By.keys_of_batches`` assigns them."""

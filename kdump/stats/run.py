@@ -127,6 +127,7 @@ class StatsRun:
             options = self._options
             figures: WorldFigures = world.answer("count")
             figures.see_entries(self._world_part, entries, with_records=options.with_records, limit=options.limit)
+            self._world_part.finish()
 
     def see_finding(self, finding: Finding) -> None:
         """Count a finding."""
@@ -174,10 +175,11 @@ class StatsRun:
         if whole in self._folded:
             return SegmentReading(source, following, self._options.checks)
         self._folded.add(whole)
-        # Elsewhere each log has a fold of its own. Sketches of keys depend on it, exact figures do not.
-        fold = self._options.fold() if self._options.with_records else self._fold
+        # Elsewhere each log has a fold of its own. Which contents and numbers are over the limit depends on it.
+        is_apart = self._options.with_records and not self._options.by.is_of_files
+        fold = self._options.fold() if is_apart else self._fold
         part = PartFold(fold, _part(context or FileContext.of(path), whole))
-        return StatsReading(source, following, part, self._options, None if fold is self._fold else self._fold)
+        return StatsReading(source, following, part, self._options, self._fold if is_apart else None)
 
     def _outcome(self, file: str, producer_id: int, offset: int) -> str:
         """The outcome of a transaction that ends in no log of this run: a later segment may hold its marker."""
@@ -255,6 +257,7 @@ class StatsReading:
                 yield item
             self._part.see_end(in_gap=self.ends_in_gap)
         finally:
+            self._part.finish()
             if self._into is not None:
                 self._into.merge(self._part.fold)
 

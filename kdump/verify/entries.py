@@ -18,7 +18,7 @@ from kdump.format.batch import MAGIC_OFFSET, parse_header
 from kdump.log.resync import CheckedChunk
 from kdump.verify.contents import check_batch
 from kdump.verify.legacycontents import LegacyContents, check_entry
-from kdump.verify.table import BatchRow, check_marker, control_batches, entry_of, row_at
+from kdump.verify.table import END_TXN, BatchRow, check_marker, control_batches, entry_of, row_at
 from kdump.wire.compression import DEFAULT_LIMIT
 
 Suspects: TypeAlias = Callable[[CheckedChunk, NDArray[np.void]], Iterator[int]]
@@ -55,7 +55,10 @@ class EntryChecks:
                 imports fewer modules.
         """
         for number in control_batches(rows):
-            yield from self._marker(chunk, row_at(rows, number))
+            row = row_at(rows, number)
+            # Nothing is wrong with a marker of a transaction that was read for the row.
+            if row.marker_type not in END_TXN:
+                yield from self._marker(chunk, row)
         if not self._deep:
             return
         numbers = self._suspects(chunk, rows) if in_columns else np.flatnonzero(rows["is_valid"]).tolist()

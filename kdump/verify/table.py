@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,7 +195,7 @@ def missing_inside(rows: NDArray[np.void]) -> int:
     return int(np.maximum(spans - thinned["record_count"], 0).sum())
 
 
-_END_TXN: Final = (control.ABORT, control.COMMIT)
+END_TXN: Final = (control.ABORT, control.COMMIT)
 
 
 class ControlMarker(NamedTuple):
@@ -219,7 +219,7 @@ def read_marker(header: BatchHeader, batch: memoryview, limit: int = DEFAULT_LIM
     if record is None:
         return NO_MARKER
     kind = control.parse_type(record.key)
-    return ControlMarker(kind, control.parse_end_txn(record.value) if kind in _END_TXN else NO_MARKER.coordinator_epoch)
+    return ControlMarker(kind, control.parse_end_txn(record.value) if kind in END_TXN else NO_MARKER.coordinator_epoch)
 
 
 def check_marker(header: BatchHeader, batch: memoryview, position: int, limit: int, *, deep: bool) -> Iterator[Finding]:
@@ -235,7 +235,7 @@ def check_marker(header: BatchHeader, batch: memoryview, position: int, limit: i
         yield Finding(Codes.CONTROL_RECORD, error.message, position, header.size)
         return
     has_producer = header.producer_id >= 0
-    if kind == NO_MARKER.type or kind in _END_TXN:
+    if kind == NO_MARKER.type or kind in END_TXN:
         return
     if has_producer:
         message = f"a transaction marker of type {kind}, which is neither ABORT (0) nor COMMIT (1)"
@@ -250,12 +250,13 @@ def row_dtype() -> np.dtype[np.void]:
     return np.dtype(list(_COLUMN_TYPES))
 
 
-def joined(parts: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
-    """The rows of some tables, one after the other."""
+def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The rows of some tables, one after the other, or columns of one type."""
     if len(parts) == 1:
         return parts[0]
     # Without ``out`` numpy compares the fields of each part with those of the others.
-    return np.concatenate(parts, out=np.empty(sum(map(len, parts)), row_dtype())) if parts else np.empty(0, row_dtype())
+    made = np.empty(sum(map(len, parts)), parts[0].dtype if parts else row_dtype())
+    return np.concatenate(parts, out=made, casting="equiv") if parts else made
 
 
 def first_offset(row: BatchRow) -> int:

@@ -109,7 +109,7 @@ def rows(fold: StatsFold) -> dict[str, Any]:
     found = {str(figures.group): stats_row(figures, fold.by) for figures in made.groups}
     found["all of them"] = stats_row(made.total, fold.by)
     found["timelines"] = {figures.group: (figures.step, figures.timeline) for figures in (*made.groups, made.total)}
-    found["histograms"] = {figures.group: figures.size_histograms for figures in made.groups}
+    found["batch sizes"] = made.batch_sizes
     return found
 
 
