@@ -232,6 +232,15 @@ def test_markers_that_recovery_reads(batch: bytes) -> None:
     assert set(codes(both_ways(batch))) <= {Codes.MARKER_WITHOUT_TRANSACTION}
 
 
+@pytest.mark.parametrize("deep", [True, False])
+def test_no_broker_compresses_a_marker(deep: bool) -> None:
+    """Only a deep check looks at what is in it."""
+    (found,) = both_ways(control_batch(ABORT_KEY, END_TXN, codec=GZIP), deep=deep)
+    assert (found.code, found.severity, found.position) == (Codes.CONTROL_RECORD, Severity.WARNING, 0)
+    wrong = control_batch(struct.pack(">hh", 0, 2), END_TXN, codec=GZIP)
+    assert codes(both_ways(wrong, deep=deep)) == [Codes.CONTROL_RECORD, *([Codes.CONTROL_TYPE] if deep else [])]
+
+
 def test_kraft_records_of_an_unknown_type_are_a_warning_only() -> None:
     batch = v2_batch([Row(0, 0, struct.pack(">hh", 0, 9), b"")], attributes=CONTROL)
     (found,) = both_ways(batch)
