@@ -170,14 +170,17 @@ def test_keys_in_a_uri_work_and_are_never_shown(s3_server: s3server.S3Server, co
     (folder / NAME).write_bytes(DAMAGED_BATCH)
     keys = f"{s3server.ACCESS_KEY}:{secret}"
     paths = [s3_server.uri(path, keys=keys) for path in ("keys-0", f"keys-0/{NAME}", "nowhere-0")]
-    paths += [f"{paths[0]}&access_key=hidden", f"unknown://{keys}@host/x", f"file://{keys}@host/x"]
-    run = kdump(*command, "--traceback", *paths, cwd=s3_server.root)
-    shown = (run.stdout + run.stderr).decode()
+    strange = [f"unknown://{keys}@host/x", f"file://{keys}@host/x"]
+    run = kdump(*command, "--traceback", *paths, *strange, cwd=s3_server.root)
+    # A store has one set of options in a process, the newest.
+    refused = kdump(*command, "--traceback", f"{paths[0]}&access_key=hidden", cwd=s3_server.root)
+    shown = b"".join((run.stdout, run.stderr, refused.stdout, refused.stderr)).decode()
     assert f"s3://{s3server.BUCKET}/keys-0" in shown
     is_read = any(word in run.stdout for word in (b"isvalid: false", b'"isValid":false', b"KD108"))
     assert is_read == (secret == s3server.SECRET_KEY)
     for part in (s3server.ACCESS_KEY, secret, secret.replace("/", "%2F"), secret.partition("/")[2], "hidden"):
         assert part not in shown
+    assert refused.returncode == UNREADABLE
     assert run.returncode == UNREADABLE
 
 
