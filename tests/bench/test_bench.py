@@ -25,7 +25,7 @@ pytestmark = pytest.mark.bench
         partial(stats_lines, (FIVE, ONE)),
         conversion_lines,
         partial(down_convert_lines, FIVE),
-        client_lines,
+        partial(client_lines, (FIVE, FIVE)),
         partial(shape_lines, segments=4),
     ],
     ids=["speed", "decoders", "stats", "conversions", "downConvert", "clients", "shapes"],
