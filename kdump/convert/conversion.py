@@ -75,7 +75,10 @@ Losses: TypeAlias = Counter[LossKind]
 
 
 def refuse_too_large(first: int, count: int) -> None:
-    """Raises KdumpError OFFSET_TOO_LARGE if ``count`` records have no room in the offsets from ``first`` on."""
-    if first + count > MAX_OFFSET + 1:
+    """Raises KdumpError OFFSET_TOO_LARGE if ``count`` records have no room in the offsets from ``first`` on.
+
+    The end offset of a log, which a broker names its snapshot after, is an offset too.
+    """
+    if first + count > MAX_OFFSET:
         message = f"{count} records from offset {first} on do not fit below {MAX_OFFSET}, the largest offset"
         raise KdumpError(Codes.OFFSET_TOO_LARGE, message)

@@ -331,7 +331,7 @@ class _InnerMessages:
         is_relative = (wrappers.magic == 1) & (wrappers.offset != 0)
         last_offset = wrappers.offset.copy()
         last_offset[wrapper[last]] = messages.offset[last]
-        base[is_relative] = (wrappers.offset - last_offset)[is_relative]
+        base[is_relative] = np.where(wrappers.offset < last_offset, -1, wrappers.offset - last_offset)[is_relative]
         accepted &= (base >= 0) & ((wrappers.magic == 1) | (wrappers.offset == last_offset))
         accepted[wrapper[~right]] = False
         timestamp = np.where(is_log_append_time[wrapper], wrappers.timestamp[wrapper], messages.timestamp)

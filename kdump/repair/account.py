@@ -8,16 +8,19 @@ from enum import Enum
 from typing import Any
 
 from kdump.repair.plan.plan import PartitionPlan, RepairMode, SegmentPlan
-from kdump.repair.salvage.pieces import LogPiece, PieceOrigin
+from kdump.repair.salvage.pieces import LogPiece, PieceOrigin, RepairedLog
 from kdump.rows.columns import camel_case
 from kdump.wire.jsontext import json_blocks
 
 
 def account(plan: PartitionPlan) -> list[dict[str, Any]]:
     """One member per log; the names are those of the JSON lines of other commands. ``json_blocks`` writes it."""
-    if plan.mode is RepairMode.SALVAGE:
-        return [_salvaged(segment) for segment in plan.segments]
-    return [_like_broker(segment) for segment in plan.segments]
+    is_salvage = plan.mode is RepairMode.SALVAGE
+    # The metadata of a cluster are not salvaged.
+    return [
+        _salvaged(segment, segment.salvaged) if is_salvage and segment.salvaged is not None else _like_broker(segment)
+        for segment in plan.segments
+    ]
 
 
 def json_account(plan: PartitionPlan) -> Iterator[bytes]:
@@ -57,9 +60,7 @@ def _like_broker(segment: SegmentPlan) -> dict[str, Any]:
     return members
 
 
-def _salvaged(segment: SegmentPlan) -> dict[str, Any]:
-    log = segment.salvaged
-    assert log is not None
+def _salvaged(segment: SegmentPlan, log: RepairedLog) -> dict[str, Any]:
     repaired = segment.repaired or segment.recovered
     members = _head(segment, log.base_offset, repaired.sha256)
     members["pieces"] = list(map(_piece, log.pieces))

@@ -386,7 +386,8 @@ def test_numbers_end_at_the_largest_offset(room: int, said: str, kdump: Run, tmp
     got = kdump("convert", *words, str(MAX_OFFSET - room))
     assert (got.status, said in got.err) == (1, True)
     assert not os.path.exists(target)
-    assert kdump("convert", *words, str(MAX_OFFSET + 1 - count)).status == 0
+    assert kdump("convert", *words, str(MAX_OFFSET + 1 - count)).status == 1
+    assert kdump("convert", *words, str(MAX_OFFSET - count)).status == 0
 
 
 def test_damage_is_not_converted(kdump: Run, tmp_path: Path) -> None:

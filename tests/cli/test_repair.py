@@ -623,6 +623,9 @@ def test_sound_metadata_are_in_nobodys_way(tmp_path: Path) -> None:
     assert repair(log, "--first-segment", "-o", "out", cwd=tmp_path)[0] == CLEAN
     for index in (tmp_path / "out").glob("*index"):
         shutil.copy(index, log.parent)
+    status, text, _ = repair(".", "--salvage", "--output", "jsonl", cwd=tmp_path)
+    (piece,) = json.loads(text)["logs"][0]["pieces"]
+    assert (status, piece["length"]) == (CLEAN, log.stat().st_size)
     assert repair(".", "--salvage", "--in-place", cwd=tmp_path)[:2] == (
         CLEAN,
         "./__cluster_metadata-0: nothing to repair\n",
