@@ -80,8 +80,8 @@ class JointLogs(Generic[RowsT]):
         """Make the rows of a log, of which ``chunk`` is all, and of those after it; None: it is shown by itself."""
         from kdump.reading.jointrows import joint_rows
 
-        if chunk.end > _SMALL or self._opened:
-            # Those that are open come before any others.
+        if chunk.end > _SMALL or self._opened or not self._coming:
+            # Those that are open come before any others. Without others there is nothing to join.
             return None
         self._data[: chunk.end] = chunk.data[: chunk.end]
         logs = [(source, chunk), *self._read(chunk.end)]

@@ -41,7 +41,7 @@ _FIGURES: Final = (
     "sums", "least", "most", "codecs", "magics", "timestamp_types", "timeline", "producers",
 )  # fmt: skip
 """The attributes of a fold with exact figures by group; ``sizes`` has more of them."""
-TOGETHER: Final = 4096
+_TOGETHER: Final = 4096
 """Rows that are counted together, be they of one log or of several small ones."""
 Count: TypeAlias = Callable[..., None]
 """A method of a fold that adds rows: it takes their groups, and columns of them."""
@@ -154,7 +154,7 @@ class StatsFold:
         """Add rows of one group as ``count``, a method of this fold, does, together with others."""
         self._waiting.setdefault(count, []).append((int(assigned.ids[0]), columns))
         rows = self._waiting_rows[count] = self._waiting_rows.get(count, 0) + columns[0].size
-        if rows >= TOGETHER:
+        if rows >= _TOGETHER:
             self._count_parts(count)
 
     def _count_waiting(self) -> None:

@@ -19,7 +19,7 @@ from kdump.format.index import AbortedTxn
 from kdump.format.snapshot import ProducerEntry
 from kdump.kafka.transactionends import EndingOf, not_at_hand
 from kdump.system.units import span_text, time_text
-from kdump.verify.table import BatchRow
+from kdump.verify.table import END_TXN, BatchRow
 
 HANGING_AFTER_MS: Final = 15 * 60 * 1000
 """transaction.max.timeout.ms by default: a coordinator aborts older transactions."""
@@ -229,7 +229,7 @@ class ProducerChecks:
         return Finding(Codes.TRANSACTION_STATE, message, row.position, row.size, graded=Severity.WARNING)
 
     def _see_marker(self, producer: _Producer, row: BatchRow) -> Iterator[Finding]:
-        if row.marker_type not in (control.ABORT, control.COMMIT):
+        if row.marker_type not in END_TXN:
             return
         if row.coordinator_epoch < max(producer.coordinator_epoch, 0):
             before = f" after {producer.coordinator_epoch}" if producer.coordinator_epoch >= 0 else ""
